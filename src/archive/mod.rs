@@ -1,0 +1,1 @@
+//! Responses in, pointers out; before anything parses.

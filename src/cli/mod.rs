@@ -1,0 +1,1 @@
+//! Commands: arguments in, exit status out.

@@ -1,0 +1,1 @@
+//! Seeds and links in, admitted URLs out.

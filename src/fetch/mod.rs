@@ -1,0 +1,1 @@
+//! Leases in, responses and outcomes out.

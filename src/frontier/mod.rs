@@ -1,0 +1,1 @@
+//! Admitted URLs in, leases out; one live owner per host.

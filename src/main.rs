@@ -1,0 +1,3 @@
+//! The binary: arguments, configuration, node, exit status.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Builds everything in the order of the flow; the only wiring.

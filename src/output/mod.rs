@@ -1,0 +1,1 @@
+//! Documents in, files others read out.

@@ -1,0 +1,1 @@
+//! Pointers in, links and documents out.

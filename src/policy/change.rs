@@ -1,0 +1,92 @@
+//! What a decision wants written: the storage effects of the machines, as values.
+//!
+//! One step's changes go into one batch, so they become durable together (I7). `storage` gives each
+//! its key and its bytes; nothing else knows how rows look.
+
+use crate::types::{
+    ContentRecord, CrawlEvent, DeadLetter, ExclusionRecord, HostCounts, HostId, HostRecord, Lease,
+    LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord,
+    UrlVersion, VisitRecord,
+};
+
+/// One row written, moved or removed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The row of a URL that became known.
+    PutUrl(UrlId, Box<UrlRecord>),
+    /// How a URL's last visit went.
+    PutVisit(UrlId, Box<VisitRecord>),
+    /// Into the host's queue.
+    Enqueue(Box<QueueEntry>),
+    /// Out of the host's queue: granted, refused or ended.
+    Dequeue(Box<QueueEntry>),
+    /// Due later: a retry or a revisit (F8, C1).
+    Defer {
+        /// When.
+        due: Timestamp,
+        /// What.
+        entry: Box<QueueEntry>,
+    },
+    /// Out of the due index.
+    Undefer {
+        /// The time it was filed under.
+        due: Timestamp,
+        /// What.
+        id: UrlId,
+    },
+    /// Refused by robots rules: kept, and judged again when they change (R2).
+    Sleep {
+        /// What.
+        entry: Box<QueueEntry>,
+        /// The rule that refused it.
+        reason: Reason,
+    },
+    /// Out of the sleepers, back to be judged.
+    Unsleep(UrlId),
+    /// A grant (F5).
+    PutLease(Box<Lease>),
+    /// The grant is answered or has come back.
+    DropLease(LeaseId),
+    /// A host's row.
+    PutHost(HostId, Box<HostRecord>),
+    /// How many URLs a host has.
+    PutCounts(HostId, HostCounts),
+    /// A host's last robots.txt.
+    PutRobots(HostId, Box<RobotsRecord>),
+    /// A fetched page waits for its parser (P4).
+    PutToParse(Box<ToParse>),
+    /// Its links and document are durable.
+    DropToParse(UrlId, UrlVersion),
+    /// Given up (F8).
+    PutDead(Box<DeadLetter>),
+    /// Taken out of the dead letters by an operator.
+    DropDead(UrlId),
+    /// For the outbox; numbered by the one writer (O5).
+    Emit(Box<CrawlEvent>),
+    /// For the ledger (B2).
+    Record {
+        /// When it happened: the ledger is in the order of time.
+        at: Timestamp,
+        /// The lease it speaks of.
+        lease: LeaseId,
+        /// What is recorded.
+        row: Box<LedgerRow>,
+    },
+    /// Where a payload lies, by its SHA-1 (D3).
+    PutPayload(String, Box<ContentRecord>),
+    /// Which page has this text, by the hash of the normalised text (D3).
+    PutText(u128, Box<ContentRecord>),
+    /// A rule made at runtime (R5).
+    PutExclusion(Box<ExclusionRecord>),
+    /// A rule taken back.
+    DropExclusion(String),
+    /// A named value of the shard: counters, committed output offsets.
+    PutMeta(&'static str, Vec<u8>),
+    /// How far an output file is committed, with the pages that it holds (B6).
+    PutOutput {
+        /// The output's name.
+        name: String,
+        /// Its committed state, as the output wrote it.
+        state: Vec<u8>,
+    },
+}

@@ -1,0 +1,6 @@
+//! What the crawler decides: pure functions and machines, no clock, socket, disk, task or log.
+//!
+//! In: facts with a [`crate::types::Moment`]. Out: verdicts, waits, and the changes to be written.
+
+pub mod change;
+pub mod robots;

@@ -1,0 +1,1 @@
+//! Every message of every actor, one file each.

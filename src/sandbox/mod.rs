@@ -1,0 +1,1 @@
+//! A small web on loopback, made from a seed, with its own DNS.

@@ -1,0 +1,1 @@
+//! Pools whose workers come back, and names that stay inside one node (A1).

@@ -1,0 +1,1 @@
+//! Logs, metrics and traces: one struct per noteworthy event (U4).

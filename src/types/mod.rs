@@ -1,0 +1,30 @@
+//! Values that cannot be wrong: ids, times, URLs, leases, reasons, rows.
+//!
+//! In: text and numbers from outside, checked at the door. Out: types that need no second check.
+//! Nothing here reads a clock, a socket or a disk, and nothing decides.
+
+mod time;
+mod ids;
+mod url;
+mod reason;
+mod outcome;
+mod lease;
+mod page;
+mod event;
+mod record;
+
+pub use self::time::{Moment, Timestamp};
+pub use self::url::CrawlUrl;
+pub use event::{CrawlEvent, Happening, Subject};
+pub use ids::{Epoch, EventSeq, HostId, HostKey, LeaseId, ShardId, UrlId, UrlVersion};
+pub use lease::{Completion, Lease, LeaseKind, QueueEntry, Validators};
+pub use outcome::Outcome;
+pub use page::{
+    ArchivePointer, Document, Headers, Link, LinkKind, Response, ToParse, Truncation, UsageWish,
+    header,
+};
+pub use reason::{DelaySource, Reason, SizeLimit, TimeLimit};
+pub use record::{
+    BackoffState, ContentRecord, DeadLetter, ExclusionRecord, HostCounts, HostOverrides,
+    HostRecord, LedgerRow, RobotsKept, RobotsRecord, UrlRecord, UrlStatus, UrlView, VisitRecord,
+};

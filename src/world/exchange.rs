@@ -1,0 +1,95 @@
+//! One HTTP exchange: a request to one pinned address in, the response as received out.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::types::{CrawlUrl, Headers, Outcome, Reason, Timestamp, Truncation};
+
+/// What is asked for and how much of it is wanted (H1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeRequest {
+    /// What is requested.
+    pub url: CrawlUrl,
+    /// The only address that may be connected to (H4).
+    pub address: SocketAddr,
+    /// Headers beside Host: User-Agent, Accept, Accept-Encoding, validators.
+    pub headers: Vec<(String, String)>,
+    /// The limits in force.
+    pub limits: ExchangeLimits,
+}
+
+/// H1: where an exchange ends, whatever the server does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeLimits {
+    /// Until the connection (with TLS) stands.
+    pub connect: Duration,
+    /// From the request sent to the first byte.
+    pub first_byte: Duration,
+    /// The whole exchange.
+    pub total: Duration,
+    /// Body bytes as received.
+    pub body_bytes_max: u64,
+    /// Keep the first `body_bytes_max` of a longer body, or refuse it.
+    pub oversize: Oversize,
+}
+
+/// `fetch.oversize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oversize {
+    /// Keep what fits.
+    Truncate,
+    /// Keep nothing.
+    Skip,
+}
+
+/// The response as received: transfer coding undone, content coding kept.
+#[derive(Clone, Debug)]
+pub struct Exchanged {
+    /// Request line and headers as sent, with the final blank line.
+    pub request_head: Bytes,
+    /// `HTTP/1.1` or `HTTP/2`.
+    pub protocol: &'static str,
+    /// The status code.
+    pub status: u16,
+    /// In the order received.
+    pub headers: Headers,
+    /// As received.
+    pub body: Bytes,
+    /// Where it was cut.
+    pub truncated: Option<Truncation>,
+    /// Why it was cut.
+    pub reason: Option<Reason>,
+    /// When the request was sent.
+    pub sent_at: Timestamp,
+    /// When the last byte came.
+    pub ended_at: Timestamp,
+    /// The address that was connected to.
+    pub remote: SocketAddr,
+}
+
+/// No response came that could be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeFailure {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: Reason,
+    /// When the request was sent; `None` when it never was.
+    pub sent_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}
+
+/// Makes exchanges. Real: reqwest. Simulated: a web from a seed.
+#[async_trait]
+pub trait Exchange: Send + Sync + fmt::Debug {
+    /// One exchange, one hop: redirects are not followed, nothing is retried or decoded.
+    ///
+    /// # Errors
+    /// A failure when no response came.
+    async fn exchange(&self, request: ExchangeRequest) -> Result<Exchanged, ExchangeFailure>;
+}
