@@ -3,4 +3,11 @@
 //! In: facts with a [`crate::types::Moment`]. Out: verdicts, waits, and the changes to be written.
 
 pub mod change;
+pub mod placement;
 pub mod robots;
+pub mod politeness;
+pub mod backoff;
+pub mod retry;
+pub mod window;
+pub mod address_clock;
+pub mod host;

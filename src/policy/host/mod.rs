@@ -1,0 +1,7 @@
+//! The machine of one host: admit, grant, complete, expire, wake (F2, F4, F5, F6).
+
+mod settings;
+mod effects;
+
+pub use effects::{Effects, Errand, Grant, HostEvent, OfferAnswer};
+pub use settings::HostSettings;
