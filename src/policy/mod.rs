@@ -11,3 +11,5 @@ pub mod retry;
 pub mod window;
 pub mod address_clock;
 pub mod host;
+pub mod domain_clock;
+pub mod invariants;
