@@ -6,7 +6,8 @@
 //! Path and pattern are compared in one form, always ASCII: unreserved characters decoded, the
 //! hexadecimal digits of other escapes in upper case, octets that no URL carries bare escaped.
 //! In a path `*` is escaped, so that `%2A` in a pattern means it; `%24` is `$` in both, since the
-//! `$` that anchors has been taken off before.
+//! `$` that anchors has been taken off before. Behind a `?` the characters that delimit nothing
+//! there (`/`, `:`, `?`, `@`) are the same bare and escaped, as figure 4 of the RFC has it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -49,8 +50,9 @@ impl Rules {
     /// Judges `/path?query` as it would be requested.
     pub fn verdict(&self, path_and_query: &str) -> Verdict<'_> {
         let path = canonical(path_and_query.as_bytes(), false);
+        let relaxed = relaxed(&path);
         let matched = (path != "/robots.txt")
-            .then(|| self.rules().iter().find(|rule| rule.pattern.matches(path.as_bytes())))
+            .then(|| self.rules().iter().find(|rule| rule.pattern.matches(&path, &relaxed)))
             .flatten();
         match matched {
             None => Verdict::Allowed { line: None, rule: None },
@@ -68,11 +70,14 @@ pub(super) struct Pattern {
     text: String,
     /// A `$` stood at its end.
     anchored: bool,
+    /// It speaks of a query, so it is compared with the relaxed form of the path.
+    has_query: bool,
 }
 
 impl Pattern {
-    pub(super) fn new(text: String, anchored: bool) -> Self {
-        Self { text, anchored }
+    /// A pattern from its canonical text, the anchoring `$` taken off.
+    pub(super) fn new(text: &str, anchored: bool) -> Self {
+        Self { text: relaxed(text).into_owned(), anchored, has_query: text.contains('?') }
     }
 
     /// How specific it is.
@@ -80,7 +85,8 @@ impl Pattern {
         self.text.len() + usize::from(self.anchored)
     }
 
-    fn matches(&self, path: &[u8]) -> bool {
+    fn matches(&self, path: &str, relaxed: &str) -> bool {
+        let path = if self.has_query { relaxed } else { path }.as_bytes();
         let pattern = self.text.as_bytes();
         let Some(star) = memchr::memchr(b'*', pattern) else {
             return if self.anchored { path == pattern } else { path.starts_with(pattern) };
@@ -123,6 +129,33 @@ pub(super) fn canonical(text: &[u8], is_pattern: bool) -> Cow<'_, str> {
             (b'*', _) if !is_pattern => push_escape(&mut out, byte),
             _ if is_escaped(byte) => push_escape(&mut out, byte),
             _ => out.push(char::from(byte)),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A canonical form with what delimits nothing in a query decoded there.
+fn relaxed(canonical: &str) -> Cow<'_, str> {
+    let Some((path, query)) = canonical.split_once('?').filter(|(_, query)| query.contains('%'))
+    else {
+        return Cow::Borrowed(canonical);
+    };
+    let mut out = format!("{path}?");
+    let mut pieces = query.split('%');
+    out.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let bare = [("2F", '/'), ("3A", ':'), ("3F", '?'), ("40", '@')]
+            .into_iter()
+            .find_map(|(digits, bare)| Some((bare, piece.strip_prefix(digits)?)));
+        match bare {
+            Some((bare, rest)) => {
+                out.push(bare);
+                out.push_str(rest);
+            }
+            None => {
+                out.push('%');
+                out.push_str(piece);
+            }
         }
     }
     Cow::Owned(out)

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::matching::{Pattern, canonical};
 
 /// Bytes of a line that are read.
-const LINE_BYTES_MAX: usize = 8 * 1024;
+const LINE_BYTES_MAX: usize = 32 * 1024;
 /// Octets of an encoded pattern that are kept.
-const PATTERN_BYTES_MAX: usize = 4 * 1024;
+const PATTERN_BYTES_MAX: usize = 32 * 1024;
 /// Rules kept: more than the 500 KiB that RFC 9309 asks for can hold.
 const RULES_MAX: usize = 65_536;
 /// Sitemap lines kept.
@@ -193,7 +193,7 @@ impl<'a> Line<'a> {
         let whole = line.len();
         let line = &line[..whole.min(LINE_BYTES_MAX)];
         let comment = memchr::memchr(b'#', line);
-        let text = line[..comment.unwrap_or(line.len())].trim_ascii();
+        let text = without_break(line[..comment.unwrap_or(line.len())].trim_ascii());
         let cut = whole > LINE_BYTES_MAX && comment.is_none();
         *lines_cut += u32::from(cut);
         let (key, value) = match memchr::memchr(b':', text) {
@@ -201,6 +201,15 @@ impl<'a> Line<'a> {
             None => without_colon(text),
         };
         Self { text, key: Key::parse(key.trim_ascii()), value: value.trim_ascii(), cut }
+    }
+}
+
+/// Some files are served as a web page, with `<br>` behind every line.
+fn without_break(text: &[u8]) -> &[u8] {
+    let tag = memchr::memrchr(b'<', text).and_then(|at| text.split_at_checked(at));
+    match tag {
+        Some((before, tag)) if tag.to_ascii_lowercase().starts_with(b"<br") => before.trim_ascii(),
+        _ => text,
     }
 }
 
@@ -351,7 +360,7 @@ fn pattern_of(line: &Line<'_>) -> (Pattern, bool) {
         let inside = escape.rev().position(|byte| *byte == b'%').map_or(0, |back| back + 1);
         text.truncate(PATTERN_BYTES_MAX - inside);
     }
-    (Pattern::new(text, anchored && !long), long || line.cut)
+    (Pattern::new(&text, anchored && !long), long || line.cut)
 }
 
 impl RobotsParseHandler for Collector<'_> {
@@ -360,9 +369,9 @@ impl RobotsParseHandler for Collector<'_> {
     fn handle_robots_end(&mut self) {}
 
     fn handle_user_agent(&mut self, _line: u32, value: &str) {
-        let everyone = value.strip_prefix('*').is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '<')
-        });
+        let everyone = value
+            .strip_prefix('*')
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         let named = names(value, self.product);
         self.rule_run.join(named, everyone);
         self.delay_run.join(named, everyone);
@@ -417,9 +426,8 @@ fn names(value: &str, product: &str) -> bool {
         && (token.eq_ignore_ascii_case(product) || word.eq_ignore_ascii_case(product))
 }
 
-/// Seconds, with decimals; `None` for anything else. Mark-up behind the number is forgiven.
-fn seconds(value: &str) -> Option<Duration> {
-    let number = value.split('<').next().unwrap_or_default().trim();
+/// Seconds, with decimals; `None` for anything else.
+fn seconds(number: &str) -> Option<Duration> {
     if !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
     }
