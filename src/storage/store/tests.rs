@@ -1,0 +1,1 @@
+//! The store against an object store in memory, and against files.
