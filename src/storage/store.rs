@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use slatedb::{Db, KeyValue};
+use slatedb::admin::Admin;
+use slatedb::{Db, KeyValue, VersionedManifest};
 use tokio::sync::Mutex;
 use tracing::info;
 
@@ -34,6 +35,9 @@ pub const OUTBOX_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long the first flush of an open store may take.
 const OPEN_FLUSH_MAX: Duration = Duration::from_secs(60);
 
+/// An odd number with bits everywhere: sets the seeds of incarnations apart.
+const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+
 const FORMAT_ROW: &str = "format";
 const EPOCH_ROW: &str = "epoch";
 const HEAD_ROW: &str = "head";
@@ -46,7 +50,7 @@ pub struct StoreOptions {
     pub path: String,
     /// The only clock it asks.
     pub clock: Arc<dyn Clock>,
-    /// Seeds the engine's randomness.
+    /// Seeds the engine's randomness; different on every node.
     pub seed: u64,
     /// Bytes of rows it may hold before they are in their final place.
     pub memory_bytes_max: u64,
@@ -207,11 +211,21 @@ impl fmt::Debug for ShardStore {
 }
 
 async fn engine(options: &StoreOptions, clock: Arc<SlateClock>) -> Result<Db, StoreError> {
+    let path = options.path.as_str();
+    let admin = Admin::builder(path, options.objects.store())
+        .with_system_clock(Arc::<SlateClock>::clone(&clock))
+        .build();
+    let manifest = admin.read_manifest(None).await.map_err(StoreError::engine("open"))?;
+    let floor = manifest.as_ref().map_or(0, VersionedManifest::last_l0_clock_tick);
+    clock.raise(Timestamp::from_millis(floor));
+    // Every open writes a manifest. Without its number two incarnations of one seed that start in
+    // the same millisecond would give their files the same names, and lose the older ones.
+    let incarnation = manifest.map_or(0, |manifest| manifest.id());
     let settings = settings(options.memory_bytes_max, options.objects.overwrites_conditionally());
-    let builder = Db::builder(options.path.as_str(), options.objects.store())
+    let builder = Db::builder(path, options.objects.store())
         .with_settings(settings)
         .with_system_clock(clock)
-        .with_seed(options.seed);
+        .with_seed(options.seed ^ incarnation.wrapping_mul(SEED_STRIDE));
     let builder = match &options.cache {
         Some(cache) => builder.with_db_cache(Arc::clone(cache), u64::from(options.shard.0)),
         None => builder.with_db_cache_disabled(),

@@ -58,7 +58,9 @@ proptest! {
     }
 
     #[test]
-    fn junk_is_no_key_or_encodes_to_itself(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn junk_is_no_key_or_encodes_to_itself(
+        bytes in proptest::collection::vec(any::<u8>(), 0..40),
+    ) {
         if let Some(key) = Key::decode(&bytes) {
             prop_assert_eq!(key.encode(), bytes);
         }
@@ -68,7 +70,9 @@ proptest! {
     fn queues_sort_by_host_band_order_and_hash(
         a in (url_ids(), 0..3_u8, 0..3_u64), b in (url_ids(), 0..3_u8, 0..3_u64),
     ) {
-        let place = |(id, band, order): (UrlId, u8, u64)| (id.host, band, order, id.hash, id.disambiguator);
+        let place = |(id, band, order): (UrlId, u8, u64)| {
+            (id.host, band, order, id.hash, id.disambiguator)
+        };
         let bytes = |(id, band, order)| Key::Queue { band, order, id }.encode();
         prop_assert_eq!(place(a).cmp(&place(b)), bytes(a).cmp(&bytes(b)));
     }
@@ -82,7 +86,9 @@ proptest! {
     }
 
     #[test]
-    fn ledger_and_outbox_sort_by_number(a in any::<(u32, u64, bool)>(), b in any::<(u32, u64, bool)>()) {
+    fn ledger_and_outbox_sort_by_number(
+        a in any::<(u32, u64, bool)>(), b in any::<(u32, u64, bool)>(),
+    ) {
         let ledger = |(at, lease, ended): (u32, u64, bool)| Key::Ledger {
             at: Timestamp::from_millis(i64::from(at)),
             lease: LeaseId(lease),
