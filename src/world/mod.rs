@@ -1,5 +1,5 @@
 //! What the crawler meets, as traits with a real and a simulated side: clock, dice, exchange,
-//! resolver, snapshots.
+//! resolver, snapshots, objects.
 //!
 //! In: questions of the stages. Out: answers of the world. The whole world of a node is one value,
 //! injected everywhere, so that many nodes live in one process and a simulation replaces all of it.
@@ -9,11 +9,13 @@ mod dice;
 mod exchange;
 mod resolver;
 mod snapshots;
+mod objects;
 
 pub use clock::{Clock, TokioClock};
 pub use dice::{Dice, SeededDice};
 pub use exchange::{
     Exchange, ExchangeFailure, ExchangeLimits, ExchangeRequest, Exchanged, Oversize,
 };
+pub use objects::{Objects, ObjectsError, SlateClock};
 pub use resolver::{Resolved, Resolver};
 pub use snapshots::SnapshotStore;
