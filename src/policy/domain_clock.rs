@@ -47,10 +47,11 @@ impl DomainBook {
 
     /// Why a request of the domain may not be granted for `departure`, if it may not.
     pub fn refusal(&self, domain: &str, departure: Timestamp) -> Option<Reason> {
-        let found = self.domains.get(domain).copied().unwrap_or(Domain {
-            next: self.opened_at + self.rules.min_delay,
-            ..Domain::default()
-        });
+        let found = self
+            .domains
+            .get(domain)
+            .copied()
+            .unwrap_or(Domain { next: self.opened_at + self.rules.min_delay, ..Domain::default() });
         if !self.rules.min_delay.is_zero() {
             if found.in_flight > 0 {
                 return Some(Reason::DomainClock { until: departure + self.rules.min_delay });
@@ -102,8 +103,7 @@ mod tests {
     }
 
     fn book(delay: u64, pages: u64) -> DomainBook {
-        let rules =
-            DomainRules { min_delay: Duration::from_secs(delay), daily_pages: pages };
+        let rules = DomainRules { min_delay: Duration::from_secs(delay), daily_pages: pages };
         DomainBook::new(rules, at(0))
     }
 

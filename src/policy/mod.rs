@@ -12,4 +12,7 @@ pub mod window;
 pub mod address_clock;
 pub mod host;
 pub mod domain_clock;
+pub mod ready;
+pub mod quota;
 pub mod invariants;
+pub mod normalise;

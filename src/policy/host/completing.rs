@@ -8,8 +8,8 @@ use crate::policy::politeness::{Delay, delay_after};
 use crate::policy::retry::{AfterFailure, after_failure};
 use crate::policy::robots::RobotsAnswer;
 use crate::types::{
-    Completion, CrawlEvent, DeadLetter, Happening, Lease, LeaseKind, LedgerRow, Moment,
-    Outcome, Reason, Subject, Timestamp, ToParse, UrlStatus, UrlVersion, VisitRecord,
+    Completion, CrawlEvent, DeadLetter, Happening, Lease, LeaseKind, LedgerRow, Moment, Outcome,
+    Reason, Subject, Timestamp, ToParse, UrlStatus, UrlVersion, VisitRecord,
 };
 
 impl HostMachine {
@@ -47,8 +47,8 @@ impl HostMachine {
         let politeness = self.politeness();
         let asked = self.robots.crawl_delay();
         let refused = completion.outcome == Outcome::RateLimited;
-        let refusal =
-            refused.then(|| backoff::refused(&mut self.record.backoff, completion.retry_after, now));
+        let refusal = refused
+            .then(|| backoff::refused(&mut self.record.backoff, completion.retry_after, now));
         if !refused && completion.outcome.is_exchange() {
             backoff::recovered(&mut self.record.backoff);
         }
@@ -262,10 +262,10 @@ impl HostMachine {
 }
 
 fn failed(completion: &Completion) -> RobotsAnswer {
-    let why = completion.reason.as_ref().map_or_else(
-        || completion.outcome.to_string(),
-        std::string::ToString::to_string,
-    );
+    let why = completion
+        .reason
+        .as_ref()
+        .map_or_else(|| completion.outcome.to_string(), ToString::to_string);
     RobotsAnswer::Failed { why }
 }
 

@@ -131,7 +131,8 @@ impl HostMachine {
     fn next_page(&mut self, now: Moment, effects: &mut Effects) -> Next {
         let departure = self.departure(now);
         while let Some(entry) = self.window.pop(&self.settings.bands) {
-            match self.robots.decide(departure, entry.url.path_and_query()) {
+            let path = entry.url.path_and_query();
+            match self.robots.decide(departure, path, &self.settings.robots) {
                 Decision::Allow { .. } => return Next::Page(Box::new(entry)),
                 Decision::Refuse(reason) => self.put_to_sleep(entry, reason, effects),
                 Decision::NeedsFetch => {
@@ -179,7 +180,12 @@ impl HostMachine {
     ) {
         let not_before = self.departure(now);
         debug_assert!(
-            invariants::may_depart(not_before, &self.record, self.in_flight.len(), self.allowed_in_flight()),
+            invariants::may_depart(
+                not_before,
+                &self.record,
+                self.in_flight.len(),
+                self.allowed_in_flight()
+            ),
             "H-2: a grant before its time or above the allowance"
         );
         let lease = Lease {

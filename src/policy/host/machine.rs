@@ -99,8 +99,17 @@ pub struct HostSnapshot {
 impl HostMachine {
     /// Wakes a host. A snapshot of another generation is not used; the row decides (I3).
     pub fn wake(seed: HostSeed) -> Self {
-        let HostSeed { id, epoch, settings, mut record, counts, robots, leases, snapshot, opened_at } =
-            seed;
+        let HostSeed {
+            id,
+            epoch,
+            settings,
+            mut record,
+            counts,
+            robots,
+            leases,
+            snapshot,
+            opened_at,
+        } = seed;
         let snapshot = snapshot.filter(|snapshot| snapshot.generation == record.generation);
         let (robots, window) = match snapshot {
             Some(snapshot) if snapshot.counts == counts && leases.is_empty() => {

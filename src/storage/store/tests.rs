@@ -45,6 +45,7 @@ fn entry(host: u64, band: u8, order: u64) -> QueueEntry {
         attempts: 0,
         redirects: 0,
         validators: None,
+        discovered_from: None,
     }
 }
 
