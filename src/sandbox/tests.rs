@@ -1,0 +1,1 @@
+//! The sandbox as a visitor meets it.
