@@ -75,7 +75,7 @@ pub struct Sandbox {
     /// Dropping it aborts every task; each owns the tasks of its connections.
     tasks: JoinSet<()>,
     /// Bound and never listening, so that its port refuses for as long as links point to it.
-    _closed: Option<TcpSocket>,
+    _closed: TcpSocket,
 }
 
 impl Sandbox {
@@ -110,7 +110,7 @@ impl Sandbox {
         }
         tasks.spawn(sockets.serve(Arc::clone(&zone), clock, stopped));
         debug!(http_port, %dns, "sandbox serves");
-        Ok(Self { web, zone, dns, stop, tasks, _closed: Some(closed) })
+        Ok(Self { web, zone, dns, stop, tasks, _closed: closed })
     }
 
     /// The addresses the web is served on, all on the same port.

@@ -391,7 +391,7 @@ impl Planner<'_> {
     fn add_dead_ends(&mut self, draw: &mut Draw) {
         let ends = [(Target::MissingName, 4), (Target::FailingName, 9), (Target::ClosedPort, 5)];
         for (to, period) in ends {
-            if self.host % period == 0 {
+            if self.host.is_multiple_of(period) {
                 let at = draw.below(self.articles);
                 self.link_from(at, follow(to));
             }

@@ -88,6 +88,12 @@ impl Web {
         Some(plan.get_or_init(|| HostPlan::new(&self.shape, host)))
     }
 
+    /// The time as the web sees it.
+    #[cfg(test)]
+    pub(super) fn clock_now(&self) -> crate::types::Timestamp {
+        self.clock.now()
+    }
+
     /// Serves one address until told to stop, then ends its connections.
     pub(super) async fn serve(
         self: Arc<Self>,
