@@ -9,7 +9,7 @@ use super::Answer;
 use crate::policy::host::{Errand, HostSettings};
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
-    BackoffState, Completion, DelaySource, HostKey, HostOverrides, LeaseId, QueueEntry, Reason,
+    BackoffState, Completion, DelaySource, HostCounts, HostKey, HostOverrides, LeaseId, QueueEntry, Reason,
     Timestamp,
 };
 
@@ -36,8 +36,8 @@ pub enum HostMsg {
     Park(Reason),
     /// The configuration was reloaded.
     Reload(Arc<HostSettings>),
-    /// Write a snapshot and stop, if it is still idle.
-    Retire,
+    /// Write a snapshot with these counts and stop, if it is still idle.
+    Retire(HostCounts),
     /// Say how it stands.
     Observe(Answer<Box<HostView>>),
 }

@@ -20,14 +20,15 @@ impl HostMachine {
             return self.answer(OfferAnswer::Withheld(Some(reason)), effects);
         }
         if let Some(errand) = self.errands.pop_front() {
-            let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
-            return self.grant_robots(now, lease, kind, errand.url, effects);
+            return self.grant_robots(now, lease, errand, effects);
         }
         if self.ask_for_robots(now, lease, effects) {
             return;
         }
         match self.next_page(now, effects) {
-            Next::Page(entry) => self.grant(now, lease, LeaseKind::Page, *entry, effects),
+            Next::Page(entry) => {
+                self.grant(now, lease, Asked { kind: LeaseKind::Page, entry: *entry }, effects);
+            }
             Next::Wait(reason) => self.answer(OfferAnswer::Withheld(Some(reason)), effects),
             Next::Load if self.loading => {}
             Next::Load => {
@@ -75,8 +76,7 @@ impl HostMachine {
     fn ask_for_robots(&mut self, now: Moment, lease: LeaseId, effects: &mut Effects) -> bool {
         match std::mem::replace(&mut self.asking, RobotsAsking::No) {
             RobotsAsking::Hop(errand) => {
-                let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
-                self.grant_robots(now, lease, kind, errand.url, effects);
+                self.grant_robots(now, lease, errand, effects);
                 return true;
             }
             asking @ (RobotsAsking::InFlight | RobotsAsking::Away { .. }) => {
@@ -88,8 +88,8 @@ impl HostMachine {
         }
         let needed = !self.window.is_exhausted() && self.robots.is_due(self.departure(now));
         if needed && let Ok(url) = CrawlUrl::parse(&format!("{}/robots.txt", self.record.key)) {
-            let kind = LeaseKind::Robots { for_host: self.record.key.clone(), hops: 0 };
-            self.grant_robots(now, lease, kind, url, effects);
+            let errand = Errand { for_host: self.record.key.clone(), url, hops: 0 };
+            self.grant_robots(now, lease, errand, effects);
             return true;
         }
         false
@@ -99,12 +99,12 @@ impl HostMachine {
         &mut self,
         now: Moment,
         lease: LeaseId,
-        kind: LeaseKind,
-        url: CrawlUrl,
+        errand: Errand,
         effects: &mut Effects,
     ) {
-        let entry = self.robots_entry(url);
-        self.grant(now, lease, kind, entry, effects);
+        let entry = self.robots_entry(errand.url);
+        let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
+        self.grant(now, lease, Asked { kind, entry }, effects);
         if self.in_flight.get(&lease).is_some_and(|lease| self.is_own_robots(lease)) {
             self.asking = RobotsAsking::InFlight;
         }
@@ -170,14 +170,8 @@ impl HostMachine {
     }
 
     /// H-3: the grant, the clock, the allowance and the day's count move in this one step.
-    fn grant(
-        &mut self,
-        now: Moment,
-        id: LeaseId,
-        kind: LeaseKind,
-        entry: QueueEntry,
-        effects: &mut Effects,
-    ) {
+    fn grant(&mut self, now: Moment, id: LeaseId, asked: Asked, effects: &mut Effects) {
+        let Asked { kind, entry } = asked;
         let not_before = self.departure(now);
         debug_assert!(
             invariants::may_depart(
@@ -267,6 +261,12 @@ impl HostMachine {
             effects.errand = Some(errand);
         }
     }
+}
+
+/// What a lease is for.
+struct Asked {
+    kind: LeaseKind,
+    entry: QueueEntry,
 }
 
 enum Next {
