@@ -160,17 +160,18 @@ impl ShardStore {
         let rows = self.scan(range, limit.saturating_mul(2).saturating_add(1), Scan::Cold).await?;
         let mut hosts: Vec<(HostId, HostRecord, HostCounts)> = Vec::new();
         for row in &rows {
-            match Key::decode(&row.key) {
-                Some(Key::Host(_)) if hosts.len() == limit => break,
-                Some(Key::Host(id)) => {
-                    hosts.push((id, codec::decode(Kind::Host, &row.value)?, HostCounts::default()));
+            let key = Key::decode(&row.key);
+            if let Some(Key::Host(id)) = key {
+                if hosts.len() == limit {
+                    break;
                 }
-                Some(Key::Counts(id)) => {
-                    if let Some(host) = hosts.last_mut().filter(|(host, ..)| *host == id) {
-                        host.2 = codec::decode(Kind::Counts, &row.value)?;
-                    }
+                hosts.push((id, codec::decode(Kind::Host, &row.value)?, HostCounts::default()));
+            } else if let Some(Key::Counts(id)) = key {
+                if let Some(host) = hosts.last_mut().filter(|(host, ..)| *host == id) {
+                    host.2 = codec::decode(Kind::Counts, &row.value)?;
                 }
-                _ => return Err(foreign_key(Kind::Host, row).into()),
+            } else {
+                return Err(foreign_key(Kind::Host, row).into());
             }
         }
         Ok(hosts)

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::policy::change::Change;
-use crate::storage::{Filter, Remedy};
+use crate::storage::{Filter, Remedy, block_cache};
 use crate::types::{
     CrawlEvent, CrawlUrl, DeadLetter, Happening, HostCounts, HostId, HostKey, HostRecord, LeaseId,
     LedgerRow, Outcome, QueueEntry, Reason, Subject, UrlId, UrlRecord, UrlVersion,
@@ -382,15 +382,19 @@ fn incarnation<T>(work: impl Future<Output = T>) -> T {
 fn what_was_flushed_survives_a_crash_and_the_rest_is_whole_or_absent() {
     let dir = tempfile::tempdir().unwrap();
     let (flushed, unflushed) = (entry(1, 0, 1), entry(1, 0, 2));
+    let cached = || {
+        let objects = Objects::open_directory(dir.path()).unwrap();
+        StoreOptions { cache: Some(block_cache(8 << 20)), ..options(&objects) }
+    };
     let epoch = incarnation(async {
-        let store = open(&Objects::open_directory(dir.path()).unwrap()).await;
+        let store = ShardStore::open(cached()).await.unwrap();
         write(&store, vec![known(&flushed), event(&flushed)]).await;
         store.flush(DEADLINE).await.unwrap();
         write(&store, vec![known(&unflushed), event(&unflushed)]).await;
         store.epoch()
     });
     incarnation(async {
-        let store = open(&Objects::open_directory(dir.path()).unwrap()).await;
+        let store = ShardStore::open(cached()).await.unwrap();
         assert!(store.epoch() > epoch);
         assert!(store.url(flushed.id).await.unwrap().is_some());
         let survived = store.url(unflushed.id).await.unwrap().is_some();
