@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Answer, HostPhase, HostView, Permit};
-use crate::policy::host::{Effects, Errand, HostSettings};
+use crate::policy::host::{Effects, Errand};
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     Completion, ContentRecord, CrawlEvent, CrawlUrl, DeadLetter, EventSeq, HostCounts, HostId,
@@ -88,10 +88,12 @@ pub enum ShardMsg {
     ReadEvents(EventSeq, u16, Answer<Result<Vec<(EventSeq, CrawlEvent)>, String>>),
     /// Where a payload already lies (D3).
     LookUpPayload(String, Answer<Option<Box<ContentRecord>>>),
+    /// A payload is in the archive: remembered for later captures (D3).
+    KnowPayload(String, Box<ContentRecord>),
     /// Which page has this text already; remembers the asker's if none has (D3).
     ClaimText(u128, Box<ContentRecord>, Answer<Option<Box<ContentRecord>>>),
     /// The configuration was reloaded.
-    Reload(Box<ShardReload>),
+    Reload,
     /// Stop granting for good; in-flight work goes on.
     Drain,
     /// Make all durable, put hosts to sleep, close the store.
@@ -116,8 +118,6 @@ pub struct Candidate {
     pub host: HostKey,
     /// XXH3-64 of its recognised form: the hash of its table key.
     pub hash: u64,
-    /// The keyed 128-bit fingerprint of its recognised form.
-    pub fingerprint: u128,
     /// The row it gets when it is new.
     pub record: UrlRecord,
 }
@@ -212,7 +212,9 @@ pub enum StoreReply {
     /// Pages that wait for a parser.
     ToParseRead(Result<Vec<ToParse>, StoreFault>),
     /// Dead letters to be queued again.
-    DeadRead(Vec<DeadLetter>, Answer<Result<u64, String>>),
+    DeadRead(Result<Vec<DeadLetter>, StoreFault>, Answer<Result<u64, String>>),
+    /// The row of a sleeping host that an operator's order is for.
+    OrderRead(HostOrder, Option<Box<(HostRecord, HostCounts)>>, Answer<Option<HostOverrides>>),
 }
 
 /// Entries that fell due, and when the next one will.
@@ -338,13 +340,6 @@ pub struct HostDetail {
     pub shard: ShardId,
     /// The addresses its name resolves to, where known.
     pub address: Vec<std::net::IpAddr>,
-}
-
-/// What a reload changes in a shard.
-#[derive(Clone, Debug)]
-pub struct ShardReload {
-    /// The settings of hosts without an allowance of their own.
-    pub settings: HostSettings,
 }
 
 /// The state of a ShardActor: its part of `GET /v1/status`.

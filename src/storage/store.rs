@@ -156,6 +156,11 @@ impl ShardStore {
         self.inner.head.lock().await.batch
     }
 
+    /// The number of the last event written; 0 before the first.
+    pub async fn last_event(&self) -> EventSeq {
+        EventSeq(self.inner.head.lock().await.next_event.0.saturating_sub(1))
+    }
+
     /// Writes a batch: readable when it answers, durable after the next flush.
     ///
     /// # Errors
