@@ -1,0 +1,428 @@
+//! U1: the files in `config/` load, `config/default.toml` is the default, and every fault is named
+//! with its place, its value and what would do.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use expect_test::expect;
+use mehman::config::{
+    Config, ConfigChange, CoordinatorKind, Effect, Identity, OutputKind, Oversize, Purpose,
+    ScopeMode, Secrets, keys,
+};
+use mehman::types::HostKey;
+
+fn config_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("config")
+}
+
+fn load(name: &str) -> Config {
+    Config::load(Some(&config_dir().join(name)), std::iter::empty(), &[])
+        .unwrap_or_else(|faults| panic!("{name}: {faults}"))
+}
+
+#[test]
+fn every_file_in_config_loads_and_asks_for_a_contact() {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(config_dir()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".toml") {
+            let config = load(&name);
+            assert!(config.crawlable().is_err(), "{name} names somebody's contact");
+            let contact = vec![("identity.contact_url".into(), "https://example.org/bot".into())];
+            let file = config_dir().join(&name);
+            let with = Config::load(Some(&file), std::iter::empty(), &contact).unwrap();
+            assert_eq!(with.crawlable(), Ok(()), "{name}");
+            names.push(name);
+        }
+    }
+    names.sort();
+    let expected = [
+        "archive.toml",
+        "billion-pages.toml",
+        "default.toml",
+        "ring.toml",
+        "search-index.toml",
+        "training-text.toml",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn the_default_file_is_the_default_and_documents_every_key() {
+    assert_eq!(load("default.toml"), Config::default());
+    let text = std::fs::read_to_string(config_dir().join("default.toml")).unwrap();
+    let expected = Config::default().to_documented_toml();
+    assert_eq!(text, expected, "config/default.toml is to be written anew from the keys");
+    for key in keys() {
+        let (_, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
+        assert!(text.contains(name), "{}", key.path);
+        assert!(!key.doc.is_empty(), "{} has no meaning", key.path);
+    }
+}
+
+#[test]
+fn profiles_say_what_their_systems_are_known_for() {
+    let search = load("search-index.toml");
+    assert_eq!(search.limits.daily_fetches, Some(1_000_000_000));
+    assert_eq!(search.politeness, Config::default().politeness);
+    let billion = load("billion-pages.toml");
+    assert_eq!(billion.politeness.per_domain_min_delay, Duration::from_secs(70));
+    assert_eq!(billion.fetch.max_body.bytes(), 250_000);
+    assert_eq!(billion.fetch.oversize, Oversize::Truncate);
+    assert_eq!(load("ring.toml").cluster.coordinator, CoordinatorKind::Etcd);
+    let training = load("training-text.toml");
+    assert!(training.output.iter().all(|output| output.purpose == Purpose::AiTrain));
+    assert_eq!(training.fetch.oversize, Oversize::Skip);
+}
+
+#[test]
+fn the_effective_configuration_loads_as_itself() {
+    let mut name_and_config = vec![("default", Config::default())];
+    name_and_config.push(("search", load("search-index.toml")));
+    name_and_config.push(("ring", load("ring.toml")));
+    let everything = r#"
+        identity = { product = "guest_bot", contact_email = "a@example.org" }
+        output = []
+        [admin]
+        listen = "0.0.0.0:0"
+        token = 'quite-"secret"'
+        [dns]
+        nameservers = ["127.0.0.1:5353", "[::1]:53"]
+        [politeness]
+        jitter = 0.25
+        per_address_exempt = ["10.0.0.0/8"]
+        [[politeness.allowance]]
+        host = "https://example.org:8443"
+        min_delay = "1h30m"
+        [[politeness.allowance]]
+        domain = "example.org"
+        per_address_exempt = []
+        max_in_flight = 2
+        [limits]
+        memory = 1_000_000_000
+        [robots]
+        long_unreachable = "allow-after:45d"
+        [[extract]]
+        match = "domain:example.org"
+        fields = { price = "span.price", "a name" = "h1 > a" }
+    "#;
+    let everything = Config::from_toml(everything, "test").unwrap();
+    name_and_config.push(("everything", everything));
+    for (name, config) in name_and_config {
+        let text = config.to_toml(Secrets::Shown);
+        assert_eq!(Config::from_toml(&text, "shown").unwrap(), config, "{name}:\n{text}");
+        let text = config.to_documented_toml();
+        if config.admin.token.is_none() {
+            assert_eq!(Config::from_toml(&text, "documented").unwrap(), config, "{name}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_shown_only_when_asked_for() {
+    let config = Config::from_toml("admin.token = \"xyzzy\"", "test").unwrap();
+    assert!(!config.to_toml(Secrets::Masked).contains("xyzzy"));
+    assert!(!format!("{config:?}").contains("xyzzy"));
+    assert!(config.to_toml(Secrets::Shown).contains("xyzzy"));
+    let changes = Config::default().changes(&config);
+    assert!(!format!("{changes:?}").contains("xyzzy"));
+    // A masked configuration does not load with the mask as its token.
+    assert!(Config::from_toml(&config.to_toml(Secrets::Masked), "test").is_err());
+    let faulty = Config::from_toml("admin.token = \"xyzzy plugh\"", "test").unwrap_err();
+    assert!(!faulty.to_string().contains("xyzzy"), "{faulty}");
+}
+
+/// The faults of a text, one a line.
+fn faults(text: &str) -> String {
+    let faults = Config::from_toml(text, "mehman.toml").unwrap_err().faults;
+    faults.iter().map(|fault| format!("{fault}\n")).collect()
+}
+
+#[test]
+fn all_faults_are_named_at_once_each_with_what_would_do() {
+    let text = r#"
+        colour = "red"
+        [identity]
+        product = "my bot"
+        contact_url = "ftp://example.org"
+        contact_email = "nobody"
+        [politeness]
+        min_dely = "1s"
+        min_delay = "1 parsec"
+        jitter = 1.5
+        max_in_flight = "two"
+        per_address_exempt = ["10.0.0.0/8", "10.0.0.1/8"]
+        [fetch]
+        workers = -1
+        max_body = "1 mib"
+        oversize = "trunkate"
+        [frontier]
+        shards = 5000
+        bands = [8, 4, 0, 1]
+        [scope]
+        include = ["domain:example.org", "host:example.org"]
+        follow_links = ["a", "ifram"]
+        [admin]
+        listen = "localhost:8070"
+        [[output]]
+        purpose = "ai-training"
+        [recrawl]
+        enabled = "yes"
+        min_interval = "60d"
+    "#;
+    expect![[r#"
+        mehman.toml:4:9: identity.product = "my bot": not allowed; wanted text of the letters a to z, `_` and `-`
+        mehman.toml:5:9: identity.contact_url = "ftp://example.org": not allowed; wanted text that is an http or https URL, or "none"
+        mehman.toml:6:9: identity.contact_email = "nobody": not allowed; wanted text such as "crawler@example.org", or "none"
+        mehman.toml:24:9: admin.listen = "localhost:8070": invalid socket address syntax; wanted an address with its port such as "127.0.0.1:8070" or "[::1]:8070"
+        mehman.toml:14:9: fetch.workers = -1: a number that does not fit; wanted a whole number from 1 to 100000
+        mehman.toml:15:9: fetch.max_body = "1 mib": `mib` is not a unit; wanted a size such as "250KB" or "1MiB", or a number of bytes from 1B to 4GiB
+        mehman.toml:16:9: fetch.oversize = "trunkate": no such word, the nearest is "truncate"; wanted "truncate" or "skip"
+        mehman.toml:9:9: politeness.min_delay = "1 parsec": `parsec` is not a unit; wanted a duration such as "200ms", "1s", "1h30m" or "30d" from 0s to 30d
+        mehman.toml:10:9: politeness.jitter = 1.5: not allowed; wanted a number from 0.0 to 1.0
+        mehman.toml:11:9: politeness.max_in_flight = "two": not what is wanted; wanted a whole number from 1 to 1000
+        mehman.toml:12:45: politeness.per_address_exempt[1] = "10.0.0.1/8": bits beyond the prefix are set, the network is 10.0.0.0/8; wanted a network such as "10.0.0.0/8" or "::1/128"
+        mehman.toml:8:9: politeness.min_dely = "1s": unknown key; the nearest is `politeness.min_delay`
+        mehman.toml:21:42: scope.include[1] = "host:example.org": not allowed; wanted a list, each text that begins with surt:, domain:, regex: or file: and says something behind it
+        mehman.toml:22:30: scope.follow_links[1] = "ifram": no such word, the nearest is "iframe"; wanted "a", "area", "frame", "iframe", "meta-refresh", "link-rel", "link-resource", "image", "script", "media", "form" or "cite"
+        mehman.toml:28:9: recrawl.enabled = "yes": not what is wanted; wanted true or false
+        default: recrawl.max_interval = 30d: below `recrawl.min_interval`, which is 60d; wanted 60d and more
+        mehman.toml:18:9: frontier.shards = 5000: not allowed; wanted a whole number from 1 to 4096
+        mehman.toml:19:9: frontier.bands = [8, 4, 0, 1]: not allowed; wanted four whole numbers from 1 to 255
+        mehman.toml:25:9: output[0].kind: missing; wanted "jsonl", "parquet", "links" or "wet"
+        mehman.toml:26:9: output[0].purpose = "ai-training": no such word, the nearest is "ai-train"; wanted "search", "ai-train", "ai-input" or "archive"
+        mehman.toml:2:9: colour = "red": unknown key; the nearest is `robots`
+    "#]].assert_eq(&faults(text));
+}
+
+#[test]
+fn keys_that_do_not_go_together_are_named() {
+    let text = r#"
+        [admin]
+        listen = "0.0.0.0:8070"
+        [dns]
+        min_ttl = "2d"
+        [fetch]
+        connect_timeout = "2m"
+        total_timeout = "10m"
+        [recrawl]
+        class = [{ name = "slow", match = "domain:example.org", min_interval = "90d" }]
+        [cluster]
+        coordinator = "etcd"
+        node = "one"
+        [[politeness.allowance]]
+        min_delay = "1s"
+        [[politeness.allowance]]
+        host = "example.org"
+        [[politeness.allowance]]
+        domain = "www.example.org"
+        min_delay = "1s"
+        [[politeness.allowance]]
+        host = "example.com"
+        min_delay = "1s"
+        [[politeness.allowance]]
+        host = "EXAMPLE.com"
+        min_delay = "2s"
+        [[extract]]
+        match = "domain:example.org"
+    "#;
+    expect![[r#"
+        default: admin.token: missing, and `admin.listen` is 0.0.0.0:8070, not loopback; wanted a token, or `admin.listen` on 127.0.0.1
+        default: dns.max_ttl = 1d: below `dns.min_ttl`, which is 2d; wanted 2d and more
+        default: politeness.allowance[0].host: not exactly one host or domain; wanted either `host` or `domain`, and the keys that differ
+        mehman.toml:17:9: politeness.allowance[1].host: the allowance says nothing; wanted either `host` or `domain`, and the keys that differ
+        mehman.toml:19:9: politeness.allowance[2].domain = "www.example.org": not a registered domain, that would be example.org; wanted a registered domain such as "example.org", or "none"
+        mehman.toml:10:9: recrawl.class: `slow` would wait longer at least than at most; wanted both intervals, the smaller first
+        default: cluster.endpoints: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
+        default: cluster.peer_listen: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
+        default: cluster.ca_file: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
+        default: cluster.certificate_file: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
+        default: cluster.key_file: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
+        mehman.toml:27:9: extract[0].fields: missing; wanted a table of names and texts
+        default: retry.lease = 5m: an exchange may take 10m and outlive its lease; wanted more than `fetch.total_timeout`
+    "#]].assert_eq(&faults(text));
+}
+
+#[test]
+fn what_is_not_toml_is_named_with_line_and_column() {
+    expect![[r#"
+        mehman.toml:4:7: not TOML: unclosed table, expected `]`
+        mehman.toml:3:1: not TOML: duplicate key
+    "#]]
+        .assert_eq(&faults("[fetch]\nworkers = 10\nworkers = 20\n[scope\nmode = \"any\"\n"));
+    let missing = Config::load(Some(Path::new("no/such.toml")), std::iter::empty(), &[]);
+    let missing = missing.unwrap_err().to_string();
+    assert!(missing.contains("no/such.toml") && missing.contains("failed to read"), "{missing}");
+}
+
+#[test]
+fn options_win_over_the_environment_and_that_over_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mehman.toml");
+    let text = "[scope]\nmode = \"any\"\nmax_depth = 1\nmax_url_length = 100\nmax_pages = 7\n";
+    std::fs::write(&path, text).unwrap();
+    let environment = [
+        ("MEHMAN__SCOPE__MODE", "seeds"),
+        ("MEHMAN__SCOPE__MAX_DEPTH", "2"),
+        ("MEHMAN__SCOPE__MAX_PAGES", "none"),
+        ("MEHMAN__DNS__NAMESERVERS", "127.0.0.1:53, [::1]:53"),
+        ("MEHMAN__SCOPE__INCLUDE", "[\"regex:a{1,2}\"]"),
+        ("MEHMAN__OUTPUT", "[{ kind = \"parquet\" }]"),
+        ("MEHMAN__RECRAWL__ENABLED", "false"),
+        ("MEHMAN__POLITENESS__MIN_DELAY", "5s"),
+        ("MEHMAN__POLITENESS__JITTER", "0.5"),
+        ("MEHMAN__FETCH__MAX_BODY", "1000"),
+        ("MEHMAN_LOG", "not ours"),
+        ("PATH", "not ours"),
+    ];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let options = [("scope.mode".to_owned(), "domain".to_owned())];
+    let config = Config::load(Some(&path), environment.into_iter(), &options).unwrap();
+    assert_eq!(config.scope.mode, ScopeMode::Domain);
+    assert_eq!(config.scope.max_depth, 2);
+    assert_eq!(config.scope.max_url_length, 100);
+    assert_eq!(config.scope.max_pages, None);
+    assert_eq!(config.scope.include, ["regex:a{1,2}"]);
+    assert_eq!(config.dns.nameservers.len(), 2);
+    assert_eq!(config.output.len(), 1);
+    assert_eq!(config.output[0].kind, OutputKind::Parquet);
+    assert!(!config.recrawl.enabled);
+    assert_eq!(config.politeness.min_delay, Duration::from_secs(5));
+    assert_eq!(config.politeness.jitter.to_string(), "0.5");
+    assert_eq!(config.fetch.max_body.bytes(), 1000);
+}
+
+#[test]
+fn faults_name_the_variable_or_the_option_they_come_from() {
+    let environment = [
+        ("MEHMAN__FETCH__WORKRES", "10"),
+        ("MEHMAN__FETCH__WORKERS", "many"),
+        ("MEHMAN__ADMIN", "on"),
+        ("MEHMAN__OUTPUT", "jsonl"),
+        ("MEHMAN__DNS__NAMESERVERS", "127.0.0.1:53,localhost"),
+    ];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let options = [("scope.mode".to_owned(), "everything".to_owned())];
+    let faults = Config::load(None, environment.into_iter(), &options).unwrap_err();
+    expect![[r#"
+        6 faults in the configuration
+          MEHMAN__ADMIN: admin = "on": not a table; wanted a table of listen, token
+          MEHMAN__DNS__NAMESERVERS: dns.nameservers[1] = "localhost": invalid socket address syntax; wanted an address with its port such as "127.0.0.1:8070" or "[::1]:8070"
+          MEHMAN__FETCH__WORKERS: fetch.workers = "many": not what is wanted; wanted a whole number from 1 to 100000
+          MEHMAN__FETCH__WORKRES: fetch.workres = "10": unknown key; the nearest is `fetch.workers`
+          command line: scope.mode = "everything": no such word, the nearest is "domain"; wanted "host", "domain", "seeds" or "any"
+          MEHMAN__OUTPUT: output = "jsonl": not a list; wanted a list, each a table of kind, purpose, url"#]].assert_eq(&faults.to_string());
+}
+
+#[test]
+fn crawling_without_a_contact_is_refused_kindly() {
+    let faults = Config::default().crawlable().unwrap_err();
+    expect![[r#"
+        a fault in the configuration
+          default: identity.contact_url: the owners of sites need a way to reach whoever crawls them; give a page or an address of mail with --contact, or set `identity.contact_url` or `identity.contact_email`"#]].assert_eq(&faults.to_string());
+    let config = Config::from_toml("identity.contact_email = \"a@example.org\"", "test").unwrap();
+    assert_eq!(config.crawlable(), Ok(()));
+    let agent = config.identity.user_agent();
+    assert_eq!(agent, format!("mehman/{} (+mailto:a@example.org)", env!("CARGO_PKG_VERSION")));
+    assert_eq!(Identity::contact_key("https://example.org/bot"), "identity.contact_url");
+    assert_eq!(Identity::contact_key("a@example.org"), "identity.contact_email");
+}
+
+#[test]
+fn the_most_specific_allowance_wins_key_by_key() {
+    let text = r#"
+        [politeness]
+        min_delay = "3s"
+        [[politeness.allowance]]
+        host = "https://www.example.org"
+        min_delay = "30s"
+        [[politeness.allowance]]
+        domain = "example.org"
+        min_delay = "10s"
+        max_in_flight = 4
+        host_daily_pages = 50
+        [[politeness.allowance]]
+        host = "www.example.org"
+        min_delay = "20s"
+        max_in_flight = 2
+    "#;
+    let politeness = Config::from_toml(text, "test").unwrap().politeness;
+    let of = |host: &str| {
+        let it = politeness.for_host(&HostKey::parse(host).unwrap());
+        (it.min_delay.as_secs(), it.max_in_flight, it.host_daily_pages)
+    };
+    assert_eq!(of("https://www.example.org"), (30, 2, 50));
+    assert_eq!(of("http://www.example.org"), (20, 2, 50));
+    assert_eq!(of("https://www.example.org:8443"), (20, 2, 50));
+    assert_eq!(of("https://other.example.org"), (10, 4, 50));
+    assert_eq!(of("https://example.com"), (3, 1, 100_000));
+}
+
+#[test]
+fn changes_are_live_or_ask_for_a_restart_as_the_contract_says() {
+    let text = r#"
+        identity.contact_url = "https://example.org/bot"
+        data.flush_interval = "2s"
+        admin.listen = "127.0.0.1:0"
+        dns.min_ttl = "1s"
+        fetch = { workers = 7, total_timeout = "90s", allow_networks = ["127.0.0.0/8"] }
+        politeness.allowance = [{ domain = "example.org", min_delay = "10s" }]
+        limits.daily_fetches = 5
+        retry.max_attempts = 6
+        robots.cache = "1h"
+        scope.mode = "any"
+        traps.max_path_segments = 5
+        archive.format = "warc-zst"
+        output = []
+        parse.max_time = "1s"
+        recrawl.enabled = false
+        frontier.window = 65
+        cluster.region = "home"
+        extract = [{ match = "domain:example.org", fields = { title = "h1" } }]
+    "#;
+    let old = Config::default();
+    let new = Config::from_toml(text, "test").unwrap();
+    let line = |change: &ConfigChange| format!("{:?} {}\n", change.effect, change.key);
+    let lines: String = old.changes(&new).iter().map(line).collect();
+    expect![[r#"
+        Live identity.contact_url
+        Restart data.flush_interval
+        Restart admin.listen
+        Restart dns.min_ttl
+        Restart fetch.workers
+        Live fetch.total_timeout
+        Restart fetch.allow_networks
+        Live politeness.allowance
+        Live limits.daily_fetches
+        Live retry.max_attempts
+        Live robots.cache
+        Live scope.mode
+        Live traps.max_path_segments
+        Restart archive.format
+        Restart parse.max_time
+        Live recrawl.enabled
+        Restart frontier.window
+        Restart cluster.region
+        Restart output
+        Restart extract
+    "#]].assert_eq(&lines);
+    let reloaded = old.reloaded(&new);
+    assert!(old.changes(&reloaded).iter().all(|change| change.effect == Effect::Live));
+    assert!(reloaded.changes(&new).iter().all(|change| change.effect == Effect::Restart));
+    assert_eq!(new.changes(&new), []);
+}
+
+#[test]
+fn every_key_has_a_variable_and_a_contract() {
+    let keys = keys();
+    let named = |path: &str| keys.iter().find(|key| key.path == path).unwrap();
+    assert_eq!(named("politeness.min_delay").environment(), "MEHMAN__POLITENESS__MIN_DELAY");
+    assert_eq!(named("fetch.workers").wanted, "a whole number from 1 to 100000");
+    assert_eq!(
+        named("limits.daily_fetches").wanted,
+        "a whole number from 1 to 1000000000000, or \"none\""
+    );
+    assert!(named("politeness.allowance.host").listed);
+    assert!(named("fetch.max_body").live);
+    assert!(!named("fetch.workers").live);
+}
