@@ -4,14 +4,16 @@
 use std::path::Path;
 
 use super::cluster::{Cluster, Frontier};
+use super::define::section;
 use super::faults::{ConfigFaults, Fault, Faults, Origin};
 use super::fetch::Fetch;
 use super::identity::{Admin, Data, Dns, Identity, said};
-use super::keys::{Check, Checked, Found, Key, Setting, Unfit, flatten, section};
+use super::keys::{Found, Key, Setting, flatten};
 use super::limits::{Limits, Retry, Robots};
 use super::output::{Archive, Extract, Output, Parse};
 use super::politeness::Politeness;
 use super::raw::{Node, PREFIX};
+use super::reader::{Check, Checked, Unfit};
 use super::recrawl::Recrawl;
 use super::scope::{Scope, Traps};
 

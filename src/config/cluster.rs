@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::keys::{Check, Checked, Unfit, section};
+use super::define::section;
+use super::reader::{Check, Checked, Unfit};
 use super::value::words;
 
 section! {

@@ -65,7 +65,12 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.origin)?;
+        match &self.origin {
+            Origin::Default => {}
+            Origin::File { .. } | Origin::Environment(_) | Origin::Flag => {
+                write!(f, "{}: ", self.origin)?;
+            }
+        }
         match (&self.found, self.key.is_empty()) {
             (Some(found), false) => write!(f, "{} = {found}: ", self.key)?,
             (None, false) => write!(f, "{}: ", self.key)?,

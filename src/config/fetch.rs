@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::keys::{Check, Checked, section};
+use super::define::section;
+use super::reader::{Check, Checked};
 use super::units::ByteSize;
 use super::value::words;
 use crate::types::IpNetwork;

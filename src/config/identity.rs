@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::keys::{Check, Checked, Unfit, section};
+use super::define::section;
+use super::reader::{Check, Checked, Unfit};
 use super::units::show_duration;
 use super::value::{MASK, Secret};
 

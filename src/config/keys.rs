@@ -2,12 +2,10 @@
 //! or a `table!`, and yield the field, the reading, the showing, the documentation, the nearest
 //! key of a slip and the name of the variable.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use super::faults::{Fault, Faults, Origin};
-use super::nearest::nearest_key;
+use super::faults::{Fault, Faults};
 use super::raw::{Content, Node, PREFIX};
 
 /// A key as an operator sees it.
@@ -83,11 +81,8 @@ pub(super) trait Setting: Sized + 'static {
     }
 }
 
-/// Checks of the keys of one table against each other.
-pub(super) trait Checked {
-    /// Names what does not go together.
-    fn check(&self, _check: &mut Check<'_>) {}
-}
+/// What begins the wish for a list, before the wish for its elements.
+pub(super) const EACH: &str = "a list, each ";
 
 /// A value to be read, with what its key knows.
 #[derive(Clone, Debug)]
@@ -114,8 +109,8 @@ impl<'n> Found<'n> {
         let problem = match &self.node.content {
             Content::Table(_) => "a table cannot stand here",
             Content::List(_) => "a list cannot stand here",
-            Content::Word(_) | Content::Text(_) => "not what is wanted",
-            Content::Integer(_) | Content::Float(_) => "a number that does not fit",
+            Content::Word(_) | Content::Text(_) => "this text does not fit",
+            Content::Integer(_) | Content::Float(_) => "this number does not fit",
             Content::Bool(_) => "true and false do not fit",
             Content::Other(_) => "no key has a value of this type",
         };
@@ -141,20 +136,32 @@ pub(super) enum Broken {
     Element(usize),
 }
 
-struct Rule<T> {
+/// Says which part of a value breaks a rule, if any does.
+type Judge<T> = Box<dyn Fn(&T) -> Option<Broken>>;
+
+/// A rule for values of a type.
+pub(super) struct Rule<T> {
+    /// Ends the sentence that the type's own wish begins, space or comma included.
     wanted: String,
-    broken: Box<dyn Fn(&T) -> Option<Broken>>,
+    broken: Judge<T>,
+}
+
+impl<T> Rule<T> {
+    /// The part of a value that breaks it.
+    pub(super) fn broken(&self, value: &T) -> Option<Broken> {
+        (self.broken)(value)
+    }
 }
 
 /// One key of a table, while it is defined.
 pub(super) struct Field<T> {
-    name: &'static str,
+    pub(super) name: &'static str,
     doc: &'static [&'static str],
-    default: Option<T>,
+    pub(super) default: Option<T>,
     live: Option<bool>,
-    secret: bool,
-    absent: &'static str,
-    rules: Vec<Rule<T>>,
+    pub(super) secret: bool,
+    pub(super) absent: &'static str,
+    pub(super) rules: Vec<Rule<T>>,
 }
 
 impl<T: Setting> Field<T> {
@@ -208,14 +215,15 @@ impl<T: Setting> Field<T> {
     {
         let (low, high) = (plain(range.start()), plain(range.end()));
         let broken = move |value: &T| (!value.lies_within(&range)).then_some(Broken::Whole);
-        self.rules.push(Rule { wanted: format!("from {low} to {high}"), broken: Box::new(broken) });
+        let wanted = format!(", from {low} to {high}");
+        self.rules.push(Rule { wanted, broken: Box::new(broken) });
         self
     }
 
     /// Another rule and its words.
     pub(super) fn that(mut self, holds: fn(&T) -> bool, wanted: &str) -> Self {
         let broken = move |value: &T| (!holds(value)).then_some(Broken::Whole);
-        self.rules.push(Rule { wanted: wanted.to_owned(), broken: Box::new(broken) });
+        self.rules.push(Rule { wanted: format!(" {wanted}"), broken: Box::new(broken) });
         self
     }
 
@@ -234,8 +242,9 @@ impl<T: Setting> Field<T> {
         }
     }
 
-    fn wanted(&self) -> String {
-        let rules: Vec<_> = self.rules.iter().map(|rule| format!(" {}", rule.wanted)).collect();
+    /// What would do, rules included.
+    pub(super) fn wanted(&self) -> String {
+        let rules: Vec<_> = self.rules.iter().map(|rule| rule.wanted.as_str()).collect();
         let wanted = T::wanted();
         // An optional value names its absence last, behind the rules.
         let slot = if wanted.contains("{rules}") { "" } else { "{rules}" };
@@ -250,7 +259,7 @@ impl<E: Setting> Field<Vec<E>> {
         let broken = move |list: &Vec<E>| {
             list.iter().position(|element| !holds(element)).map(Broken::Element)
         };
-        self.rules.push(Rule { wanted: wanted.to_owned(), broken: Box::new(broken) });
+        self.rules.push(Rule { wanted: format!(" {wanted}"), broken: Box::new(broken) });
         self
     }
 }
@@ -282,139 +291,6 @@ pub(super) fn plain(value: &impl Setting) -> String {
     }
 }
 
-/// Reads the keys of one table.
-pub(super) struct Reader<'n, 'f> {
-    path: String,
-    node: &'n Node,
-    table: &'n BTreeMap<String, Node>,
-    faults: &'f mut Faults,
-}
-
-impl<'n, 'f> Reader<'n, 'f> {
-    /// `None`, and a fault, when it is not a table.
-    pub(super) fn open(found: &Found<'n>, faults: &'f mut Faults) -> Option<Self> {
-        match &found.node.content {
-            Content::Table(table) => {
-                Some(Self { path: found.path.clone(), node: found.node, table, faults })
-            }
-            Content::Word(_) | Content::Text(_) | Content::Integer(_) | Content::Float(_) => {
-                found.refuse_because("not a table", faults)
-            }
-            Content::Bool(_) | Content::Other(_) | Content::List(_) => {
-                found.refuse_because("not a table", faults)
-            }
-        }
-    }
-
-    /// Reads one key. A faulty one is named and stands as its default, so that reading goes on;
-    /// `None` when it has none.
-    pub(super) fn field<T: Setting>(&mut self, field: Field<T>) -> Option<T> {
-        let path = join(&self.path, field.name);
-        let wanted = field.wanted();
-        let Some(node) = self.table.get(field.name) else {
-            if field.default.is_none() {
-                self.faults.push(Fault {
-                    key: path,
-                    origin: self.node.origin.clone(),
-                    found: None,
-                    problem: "missing".to_owned(),
-                    remedy: format!("wanted {wanted}"),
-                });
-            }
-            return field.default;
-        };
-        let found = Found { path, node, wanted, absent: field.absent, secret: field.secret };
-        let Some(value) = T::read(&found, self.faults) else { return field.default };
-        let broken = |rule: &Rule<T>| (rule.broken)(&value);
-        match field.rules.iter().find_map(broken) {
-            None => return Some(value),
-            Some(Broken::Whole) => found.refuse_because::<T>("not allowed", self.faults),
-            Some(Broken::Element(at)) => {
-                let element = node.element(at).unwrap_or(node);
-                let found = found.inside(Some(at), element, found.wanted.clone());
-                found.refuse_because("not allowed", self.faults)
-            }
-        };
-        field.default
-    }
-
-    /// Names the keys that are none of these, each with the nearest known one.
-    pub(super) fn refuse_unknown(&mut self, known: &[Entry]) {
-        for (name, node) in self.table {
-            if known.iter().any(|entry| entry.name == name) {
-                continue;
-            }
-            let path = join(&self.path, name);
-            let keys = super::checked::keys();
-            let bare = without_indices(&path);
-            let nearest = nearest_key(&bare, keys.iter().map(|key| key.path.as_str()));
-            self.faults.push(Fault {
-                found: Some(node.show()),
-                origin: node.origin.clone(),
-                problem: "unknown key".to_owned(),
-                remedy: nearest.map_or_else(String::new, |key| format!("the nearest is `{key}`")),
-                key: path,
-            });
-        }
-    }
-
-    /// The checks that follow the reading.
-    pub(super) fn check(&mut self) -> Check<'_> {
-        Check { path: self.path.clone(), node: self.node, faults: self.faults }
-    }
-}
-
-/// Checks keys of one table against each other.
-pub(super) struct Check<'f> {
-    path: String,
-    node: &'f Node,
-    faults: &'f mut Faults,
-}
-
-impl Check<'_> {
-    /// Names a fault of `key`, unless it or one of the keys it was held against is faulty already.
-    /// Keys may lead into a table below: `retry.lease`.
-    pub(super) fn refuse_unless(&mut self, holds: bool, keys: &[&str], fault: Unfit<'_>) {
-        let sound = |key: &&str| self.faults.sound(&join(&self.path, key));
-        let Some(key) = keys.first() else { return };
-        if holds || !keys.iter().all(sound) {
-            return;
-        }
-        self.faults.push(Fault {
-            key: join(&self.path, key),
-            origin: self.origin(key),
-            found: fault.found,
-            problem: fault.problem.to_owned(),
-            remedy: fault.remedy.to_owned(),
-        });
-    }
-
-    /// Refuses `high` when it is below `low`.
-    pub(super) fn ordered<T>(&mut self, low: (&str, &T), high: (&str, &T))
-    where
-        T: Setting + PartialOrd,
-    {
-        let fault = Unfit {
-            found: Some(plain(high.1)),
-            problem: &format!("below `{}`, which is {}", join(&self.path, low.0), plain(low.1)),
-            remedy: &format!("wanted {} and more", plain(low.1)),
-        };
-        self.refuse_unless(low.1 <= high.1, &[high.0, low.0], fault);
-    }
-
-    fn origin(&self, key: &str) -> Origin {
-        let node = key.split('.').try_fold(self.node, |node, name| node.key(name));
-        node.map_or(Origin::Default, |node| node.origin.clone())
-    }
-}
-
-/// What does not go together with another key.
-pub(super) struct Unfit<'t> {
-    pub(super) found: Option<String>,
-    pub(super) problem: &'t str,
-    pub(super) remedy: &'t str,
-}
-
 /// All keys of some entries, tables opened.
 pub(super) fn flatten(entries: &[Entry]) -> Vec<Key> {
     let mut keys = Vec::new();
@@ -438,116 +314,7 @@ fn flatten_into(entries: &[Entry], (path, live, listed): (&str, bool, bool), key
     }
 }
 
-fn join(path: &str, name: &str) -> String {
+/// A key below a path.
+pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
-
-/// `politeness.allowance[3].host` → `politeness.allowance.host`.
-fn without_indices(path: &str) -> String {
-    let parts = path.split('[').enumerate().map(|(at, part)| match part.split_once(']') {
-        Some((_, behind)) if at > 0 => behind,
-        _ => part,
-    });
-    parts.collect()
-}
-
-/// A table of the configuration: struct, reading, showing. Fields are written
-/// `/// Meaning.` `name: Type = default, option(arguments), …;`, without a default where required;
-/// the options are the builders of [`Field`].
-macro_rules! table {
-    (
-        $(#[doc = $about:literal])*
-        pub struct $table:ident {
-            $(
-                $(#[doc = $doc:literal])*
-                $name:ident: $type:ty $(= $default:expr)? $(, $option:ident($($argument:expr),*))*;
-            )*
-        }
-    ) => {
-        $(#[doc = $about])*
-        #[derive(Clone, Debug, PartialEq)]
-        pub struct $table {
-            $( $(#[doc = $doc])* pub $name: $type, )*
-        }
-
-        impl $table {
-            fn entries(this: Option<&Self>) -> Vec<$crate::config::keys::Entry> {
-                vec![$(
-                    $crate::config::keys::Field::<$type>::new(stringify!($name), &[$($doc),*])
-                        $(.default($default))?
-                        $(.$option($($argument),*))*
-                        .entry(this.map(|this| &this.$name)),
-                )*]
-            }
-        }
-
-        impl $crate::config::keys::Setting for $table {
-            const TABLE: bool = true;
-
-            fn wanted() -> String {
-                let names: Vec<_> = Self::entries(None).iter().map(|entry| entry.name).collect();
-                format!("a table of {}", names.join(", "))
-            }
-
-            fn read(
-                found: &$crate::config::keys::Found<'_>,
-                faults: &mut $crate::config::faults::Faults,
-            ) -> Option<Self> {
-                let mut reader = $crate::config::keys::Reader::open(found, faults)?;
-                $(
-                    let $name = reader.field(
-                        $crate::config::keys::Field::<$type>::new(
-                            stringify!($name),
-                            &[$($doc),*],
-                        )
-                        $(.default($default))?
-                        $(.$option($($argument),*))*
-                    );
-                )*
-                reader.refuse_unknown(&Self::entries(None));
-                let this = Self { $($name: $name?,)* };
-                $crate::config::keys::Checked::check(&this, &mut reader.check());
-                Some(this)
-            }
-
-            fn show(&self) -> $crate::config::keys::Shown {
-                $crate::config::keys::Shown::Table(Self::entries(Some(self)))
-            }
-
-            fn inner() -> Vec<$crate::config::keys::Entry> {
-                Self::entries(None)
-            }
-        }
-    };
-}
-
-/// A [`table!`] in which every key has a default, and so the table has one.
-macro_rules! section {
-    (
-        $(#[doc = $about:literal])*
-        pub struct $table:ident {
-            $(
-                $(#[doc = $doc:literal])*
-                $name:ident: $type:ty = $default:expr $(, $option:ident($($argument:expr),*))*;
-            )*
-        }
-    ) => {
-        $crate::config::keys::table! {
-            $(#[doc = $about])*
-            pub struct $table {
-                $(
-                    $(#[doc = $doc])*
-                    $name: $type = $default $(, $option($($argument),*))*;
-                )*
-            }
-        }
-
-        impl Default for $table {
-            fn default() -> Self {
-                Self { $($name: $default,)* }
-            }
-        }
-    };
-}
-
-pub(super) use {section, table};

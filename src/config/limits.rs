@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use super::define::section;
 use super::faults::Faults;
 use super::identity::days;
-use super::keys::{Checked, Found, Setting, Shown, section};
+use super::keys::{Found, Setting, Shown};
+use super::reader::Checked;
 use super::units::{ByteSize, parse_duration, show_duration};
 use super::value::{shown_text, text_of};
 

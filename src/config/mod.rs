@@ -8,6 +8,8 @@ mod faults;
 mod nearest;
 mod raw;
 mod keys;
+mod reader;
+mod define;
 mod value;
 mod identity;
 mod fetch;

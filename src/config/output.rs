@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::define::{section, table};
 use super::identity::{STORE_URL, days, is_store_url};
-use super::keys::{Check, Checked, Unfit, section, table};
+use super::reader::{Check, Checked, Unfit};
 use super::scope::{RULE, is_rule};
 use super::units::ByteSize;
 use super::value::words;

@@ -5,9 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::define::{section, table};
 use super::faults::Faults;
 use super::identity::days;
-use super::keys::{Check, Checked, Found, Setting, Shown, Unfit, section, table};
+use super::keys::{Found, Setting, Shown};
+use super::reader::{Check, Checked, Unfit};
 use super::value::{parsed, shown_text};
 use crate::types::{HostKey, IpNetwork};
 

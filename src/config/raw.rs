@@ -74,7 +74,8 @@ impl Node {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
         let place = Place::File { path: path.into(), text, lines };
-        let (table, errors) = DeTable::parse_recoverable(text);
+        let (table, mut errors) = DeTable::parse_recoverable(text);
+        errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
         if errors.is_empty() {
             return Self::of_table(table.get_ref(), Origin::Default, &place);
         }

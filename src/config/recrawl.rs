@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::define::{section, table};
 use super::identity::days;
-use super::keys::{Check, Checked, Unfit, section, table};
+use super::reader::{Check, Checked, Unfit};
 use super::scope::{RULE, is_rule};
 
 section! {

@@ -1,6 +1,7 @@
 //! What belongs to the crawl: `[scope]` and `[traps]` (P1, T1).
 
-use super::keys::{Checked, section};
+use super::define::section;
+use super::reader::Checked;
 use super::value::words;
 use crate::types::LinkKind;
 

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::faults::Faults;
-use super::keys::{Entry, Found, Setting, Shown};
+use super::keys::{EACH, Entry, Found, Setting, Shown};
 use super::nearest::nearest;
 use super::raw::{Content, Node};
 use super::units::{ByteSize, parse_duration, show_duration};
@@ -349,7 +349,7 @@ impl<T: Setting> Setting for Option<T> {
 
 impl<T: Setting> Setting for Vec<T> {
     fn wanted() -> String {
-        format!("a list, each {}", T::wanted())
+        format!("{EACH}{}", T::wanted())
     }
 
     fn read(found: &Found<'_>, faults: &mut Faults) -> Option<Self> {
