@@ -10,6 +10,7 @@ use mehman::config::{
     ScopeMode, Secrets, keys,
 };
 use mehman::types::HostKey;
+use proptest::prelude::*;
 
 fn config_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("config")
@@ -169,29 +170,7 @@ fn all_faults_are_named_at_once_each_with_what_would_do() {
         enabled = "yes"
         min_interval = "60d"
     "#;
-    expect![[r#"
-        mehman.toml:4:9: identity.product = "my bot": not allowed; wanted text of the letters a to z, `_` and `-`
-        mehman.toml:5:9: identity.contact_url = "ftp://example.org": not allowed; wanted text that is an http or https URL, or "none"
-        mehman.toml:6:9: identity.contact_email = "nobody": not allowed; wanted text such as "crawler@example.org", or "none"
-        mehman.toml:24:9: admin.listen = "localhost:8070": invalid socket address syntax; wanted an address with its port such as "127.0.0.1:8070" or "[::1]:8070"
-        mehman.toml:14:9: fetch.workers = -1: this number does not fit; wanted a whole number, from 1 to 100000
-        mehman.toml:15:9: fetch.max_body = "1 mib": `mib` is not a unit; wanted a size such as "250KB" or "1MiB", or a number of bytes, from 1B to 4GiB
-        mehman.toml:16:9: fetch.oversize = "trunkate": no such word, the nearest is "truncate"; wanted "truncate" or "skip"
-        mehman.toml:9:9: politeness.min_delay = "1 parsec": `parsec` is not a unit; wanted a duration such as "200ms", "1s", "1h30m" or "30d", from 0s to 30d
-        mehman.toml:10:9: politeness.jitter = 1.5: not allowed; wanted a number, from 0.0 to 1.0
-        mehman.toml:11:9: politeness.max_in_flight = "two": this text does not fit; wanted a whole number, from 1 to 1000
-        mehman.toml:12:45: politeness.per_address_exempt[1] = "10.0.0.1/8": bits beyond the prefix are set, the network is 10.0.0.0/8; wanted a network such as "10.0.0.0/8" or "::1/128"
-        mehman.toml:8:9: politeness.min_dely = "1s": unknown key; the nearest is `politeness.min_delay`
-        mehman.toml:21:42: scope.include[1] = "host:example.org": not allowed; wanted text that begins with surt:, domain:, regex: or file: and says something behind it
-        mehman.toml:22:30: scope.follow_links[1] = "ifram": no such word, the nearest is "iframe"; wanted "a", "area", "frame", "iframe", "meta-refresh", "link-rel", "link-resource", "image", "script", "media", "form" or "cite"
-        mehman.toml:28:9: recrawl.enabled = "yes": this text does not fit; wanted true or false
-        mehman.toml:29:9: recrawl.max_interval = 30d: below `recrawl.min_interval`, which is 60d; wanted 60d and more
-        mehman.toml:18:9: frontier.shards = 5000: not allowed; wanted a whole number, from 1 to 4096
-        mehman.toml:19:9: frontier.bands = [8, 4, 0, 1]: not allowed; wanted four whole numbers from 1 to 255
-        mehman.toml:25:9: output[0].kind: missing; wanted "jsonl", "parquet", "links" or "wet"
-        mehman.toml:26:9: output[0].purpose = "ai-training": no such word, the nearest is "ai-train"; wanted "search", "ai-train", "ai-input" or "archive"
-        mehman.toml:2:9: colour = "red": unknown key; the nearest is `robots`
-    "#]].assert_eq(&faults(text));
+    expect_file!["data/config/all-at-once.txt"].assert_eq(&faults(text));
 }
 
 #[test]
@@ -225,21 +204,7 @@ fn keys_that_do_not_go_together_are_named() {
         [[extract]]
         match = "domain:example.org"
     "#;
-    expect![[r#"
-        mehman.toml:3:9: admin.token: missing, and `admin.listen` is 0.0.0.0:8070, not loopback; wanted a token, or `admin.listen` on 127.0.0.1
-        mehman.toml:5:9: dns.max_ttl = 1d: below `dns.min_ttl`, which is 2d; wanted 2d and more
-        mehman.toml:14:9: politeness.allowance[0].host: not exactly one host or domain; wanted either `host` or `domain`, and the keys that differ
-        mehman.toml:17:9: politeness.allowance[1].host: the allowance says nothing; wanted either `host` or `domain`, and the keys that differ
-        mehman.toml:19:9: politeness.allowance[2].domain = "www.example.org": not a registered domain, that would be example.org; wanted a registered domain such as "example.org", or "none"
-        mehman.toml:10:9: recrawl.class: `slow` would wait longer at least than at most; wanted both intervals, the smaller first
-        mehman.toml:12:9: cluster.endpoints: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
-        mehman.toml:12:9: cluster.peer_listen: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
-        mehman.toml:12:9: cluster.ca_file: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
-        mehman.toml:12:9: cluster.certificate_file: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
-        mehman.toml:12:9: cluster.key_file: missing, and a coordinator is set; wanted a value, or `cluster.coordinator` = "none"
-        mehman.toml:27:9: extract[0].fields: missing; wanted a table of names and texts
-        mehman.toml:8:9: retry.lease = 5m: an exchange may take 10m and outlive its lease; wanted more than `fetch.total_timeout`
-    "#]].assert_eq(&faults(text));
+    expect_file!["data/config/not-together.txt"].assert_eq(&faults(text));
 }
 
 #[test]
@@ -252,6 +217,23 @@ fn what_is_not_toml_is_named_with_line_and_column() {
     let missing = Config::load(Some(Path::new("no/such.toml")), std::iter::empty(), &[]);
     let missing = missing.unwrap_err().to_string();
     assert!(missing.contains("no/such.toml") && missing.contains("failed to read"), "{missing}");
+}
+
+/// What may stand in a configuration by mistake.
+const LINE: &str = "\\[?\\[?(fetch|output|scope|é)?\\]?(\\.|=| )?[ -~]{0,12}\r?";
+
+proptest! {
+    #[test]
+    fn no_text_brings_the_reader_down(
+        lines in proptest::collection::vec(LINE, 0..8),
+        word in ".{0,20}",
+    ) {
+        let read = Config::from_toml(&lines.join("\n"), "test");
+        prop_assert!(read.is_ok() || !read.unwrap_err().to_string().is_empty());
+        let keys = keys();
+        let variables = keys.iter().map(|key| (key.environment(), word.clone()));
+        prop_assert!(Config::load(None, variables, &[]).is_err());
+    }
 }
 
 #[test]
@@ -303,22 +285,13 @@ fn faults_name_the_variable_or_the_option_they_come_from() {
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let options = [("scope.mode".to_owned(), "everything".to_owned())];
     let faults = Config::load(None, environment.into_iter(), &options).unwrap_err();
-    expect![[r#"
-        6 faults in the configuration
-          MEHMAN__ADMIN: admin = "on": not a table; wanted a table of listen, token
-          MEHMAN__DNS__NAMESERVERS: dns.nameservers[1] = "localhost": invalid socket address syntax; wanted an address with its port such as "127.0.0.1:8070" or "[::1]:8070"
-          MEHMAN__FETCH__WORKERS: fetch.workers = "many": this text does not fit; wanted a whole number, from 1 to 100000
-          MEHMAN__FETCH__WORKRES: fetch.workres = "10": unknown key; the nearest is `fetch.workers`
-          command line: scope.mode = "everything": no such word, the nearest is "domain"; wanted "host", "domain", "seeds" or "any"
-          MEHMAN__OUTPUT: output = "jsonl": not a list; wanted a list, each a table of kind, purpose, url"#]].assert_eq(&faults.to_string());
+    expect_file!["data/config/origins.txt"].assert_eq(&faults.to_string());
 }
 
 #[test]
 fn crawling_without_a_contact_is_refused_kindly() {
     let faults = Config::default().crawlable().unwrap_err();
-    expect![[r#"
-        a fault in the configuration
-          identity.contact_url: the owners of sites need a way to reach whoever crawls them; give a page or an address of mail with --contact, or set `identity.contact_url` or `identity.contact_email`"#]].assert_eq(&faults.to_string());
+    expect_file!["data/config/no-contact.txt"].assert_eq(&faults.to_string());
     let config = Config::from_toml("identity.contact_email = \"a@example.org\"", "test").unwrap();
     assert_eq!(config.crawlable(), Ok(()));
     let agent = config.identity.user_agent();

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use super::cluster::{Cluster, Frontier};
+use super::data::Data;
 use super::define::section;
 use super::faults::{ConfigFaults, Fault, Faults, Origin};
-use super::fetch::Fetch;
-use super::identity::{Admin, Data, Dns, Identity, said};
+use super::fetch::{Dns, Fetch};
+use super::identity::{Admin, Identity};
 use super::keys::{Found, Key, Setting, flatten};
 use super::limits::{Limits, Retry, Robots};
 use super::output::{Archive, Extract, Output, Parse};
@@ -16,6 +17,7 @@ use super::raw::{Node, PREFIX};
 use super::reader::{Check, Checked, Unfit};
 use super::recrawl::Recrawl;
 use super::scope::{Scope, Traps};
+use super::units::show_duration;
 
 section! {
     /// Everything an operator can set. A value of this type has passed every check.
@@ -63,8 +65,11 @@ impl Checked for Config {
     fn check(&self, check: &mut Check<'_>) {
         let (lease, total) = (self.retry.lease, self.fetch.total_timeout);
         let fault = Unfit {
-            found: Some(said(lease)),
-            problem: &format!("an exchange may take {} and outlive its lease", said(total)),
+            found: Some(show_duration(lease)),
+            problem: &format!(
+                "an exchange may take {} and outlive its lease",
+                show_duration(total)
+            ),
             remedy: "wanted more than `fetch.total_timeout`",
         };
         check.refuse_unless(lease > total, &["retry.lease", "fetch.total_timeout"], fault);

@@ -42,13 +42,14 @@ section! {
         /// `"none"` for one node, or `"etcd"`.
         coordinator: CoordinatorKind = CoordinatorKind::None;
         /// URLs of the coordinator, `["http://127.0.0.1:2379"]`.
-        endpoints: Vec<String> = Vec::new(), each(|url| is_endpoint(url), "that is an http or https URL");
+        endpoints: Vec<String> = Vec::new(),
+            each(|url| is_endpoint(url), "that is an http or https URL");
         /// This node's name, its own in the cluster.
         node: Option<String> = None,
-            that(|name| name.as_deref().is_none_or(is_node_name), "of letters, digits, `.`, `_`, `-`");
+            that(|name| name.as_deref().is_none_or(is_node_name), NODE_NAME);
         /// Where this node stands; hosts with this home region are placed here.
         region: Option<String> = None,
-            that(|name| name.as_deref().is_none_or(is_node_name), "of letters, digits, `.`, `_`, `-`");
+            that(|name| name.as_deref().is_none_or(is_node_name), NODE_NAME);
         /// Address and port for the other nodes.
         peer_listen: Option<SocketAddr> = None;
         /// PEM file of the authority that signs the nodes' certificates.
@@ -88,6 +89,9 @@ impl Checked for Cluster {
 fn is_endpoint(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
+
+/// What [`is_node_name`] wants.
+const NODE_NAME: &str = "of letters, digits, `.`, `_` and `-`";
 
 fn is_node_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');

@@ -1,8 +1,9 @@
 //! How a table of the configuration is defined: `section!` and `table!`.
 
-/// A table of the configuration: struct, reading, showing. Fields are written
-/// `/// Meaning.` `name: Type = default, option(arguments), …;`, without a default where required;
-/// the options are the builders of [`super::keys::Field`].
+/// A table of the configuration: struct, reading, showing.
+///
+/// Fields are written `/// Meaning.` `name: Type = default, option(arguments), …;`, without a
+/// default where they are required; the options are the builders of [`super::keys::Field`].
 macro_rules! table {
     (
         $(#[doc = $about:literal])*

@@ -1,13 +1,34 @@
-//! One exchange and its bounds: `[fetch]` (H1, H2, H4).
+//! Names, addresses, one exchange and its bounds: `[dns]`, `[fetch]` (H1, H2, H4, H5).
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::define::section;
 use super::reader::{Check, Checked};
-use super::units::ByteSize;
+use super::units::{ByteSize, days};
 use super::value::words;
 use crate::types::IpNetwork;
+
+section! {
+    /// How names become addresses (H5).
+    pub struct Dns {
+        /// Servers to ask in rotation, `["127.0.0.1:5353"]`; none asks those of the system.
+        nameservers: Vec<SocketAddr> = Vec::new();
+        /// An answer is kept at least so long, whatever its TTL says.
+        min_ttl: Duration = Duration::from_secs(30), within(Duration::ZERO..=days(7));
+        /// An answer is kept at most so long.
+        max_ttl: Duration = days(1), within(Duration::ZERO..=days(7));
+        /// That a name does not exist is believed for so long.
+        negative_ttl: Duration = Duration::from_secs(60), within(Duration::ZERO..=days(7));
+    }
+}
+
+impl Checked for Dns {
+    fn check(&self, check: &mut Check<'_>) {
+        check.ordered(("min_ttl", &self.min_ttl), ("max_ttl", &self.max_ttl));
+    }
+}
 
 words! {
     /// What becomes of a body that is too long.

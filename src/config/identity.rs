@@ -1,12 +1,9 @@
-//! Who we are: `[identity]`, `[admin]` and `[data]`.
+//! Who we are to site owners and to operators: `[identity]`, `[admin]` (R5, U2).
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::time::Duration;
 
 use super::define::section;
 use super::reader::{Check, Checked, Unfit};
-use super::units::show_duration;
 use super::value::{MASK, Secret};
 
 section! {
@@ -75,38 +72,6 @@ fn is_email(text: &str) -> bool {
 }
 
 section! {
-    /// Where state is kept.
-    pub struct Data {
-        /// The data directory: archive, index, pages, shards, snapshots. Relative to the working
-        /// directory.
-        dir: PathBuf = PathBuf::from("data");
-        /// Object store URL of the shards; under `data.dir` unless given. A cluster needs one
-        /// that all its nodes reach.
-        store: Option<String> = None,
-            absent("auto"),
-            that(|url| url.as_deref().is_none_or(is_store_url), STORE_URL);
-        /// Group commit: how long a change may wait before it is durable. A crash forgets what is
-        /// younger and not yet acknowledged (F12).
-        flush_interval: Duration = Duration::from_secs(1),
-            within(Duration::from_millis(1)..=Duration::from_secs(60));
-    }
-}
-
-impl Checked for Data {}
-
-/// What [`is_store_url`] wants.
-pub(super) const STORE_URL: &str =
-    "that is a URL such as \"file:///srv/mehman\", \"s3://bucket/prefix\" or \"gs://bucket\"";
-
-/// Whether an object store can be named so.
-pub(super) fn is_store_url(text: &str) -> bool {
-    const SCHEMES: [&str; 12] = [
-        "file", "memory", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl", "http", "https",
-    ];
-    url::Url::parse(text).is_ok_and(|url| SCHEMES.contains(&url.scheme()))
-}
-
-section! {
     /// The admin HTTP server (U2).
     pub struct Admin {
         /// Address and port; port 0 takes any free one. Other than loopback asks for a token.
@@ -136,36 +101,4 @@ impl Checked for Admin {
 
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text != MASK && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-section! {
-    /// How names become addresses (H5).
-    pub struct Dns {
-        /// Servers to ask in rotation, `["127.0.0.1:5353"]`; none asks those of the system.
-        nameservers: Vec<SocketAddr> = Vec::new();
-        /// An answer is kept at least so long, whatever its TTL says.
-        min_ttl: Duration = Duration::from_secs(30), within(Duration::ZERO..=WEEK);
-        /// An answer is kept at most so long.
-        max_ttl: Duration = Duration::from_secs(86_400), within(Duration::ZERO..=WEEK);
-        /// That a name does not exist is believed for so long.
-        negative_ttl: Duration = Duration::from_secs(60), within(Duration::ZERO..=WEEK);
-    }
-}
-
-const WEEK: Duration = Duration::from_secs(7 * 86_400);
-
-impl Checked for Dns {
-    fn check(&self, check: &mut Check<'_>) {
-        check.ordered(("min_ttl", &self.min_ttl), ("max_ttl", &self.max_ttl));
-    }
-}
-
-/// Durations that an operator may wait for at most.
-pub(super) fn days(number: u64) -> Duration {
-    Duration::from_secs(number * 86_400)
-}
-
-/// A duration in a sentence.
-pub(super) fn said(duration: Duration) -> String {
-    show_duration(duration)
 }

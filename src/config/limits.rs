@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use super::define::section;
 use super::faults::Faults;
-use super::identity::days;
 use super::keys::{Found, Setting, Shown};
 use super::reader::Checked;
-use super::units::{ByteSize, parse_duration, show_duration};
+use super::units::{ByteSize, days, parse_duration, show_duration};
 use super::value::{shown_text, text_of};
 
 section! {
@@ -47,8 +46,8 @@ section! {
     /// How robots.txt is kept (R2).
     pub struct Robots {
         /// How long a robots.txt holds; RFC 9309 allows a day at most.
-        cache: Duration = Duration::from_secs(86_400),
-            within(Duration::from_secs(1)..=Duration::from_secs(86_400));
+        cache: Duration = days(1),
+            within(Duration::from_secs(1)..=days(1));
         /// How much of it is read; RFC 9309 asks for 500 KiB at least.
         max_size: ByteSize = ByteSize::mib(1), within(ByteSize::kib(500)..=ByteSize::mib(64));
         /// When robots.txt stays unreachable: `"refuse"` never crawls the host,
@@ -69,7 +68,7 @@ pub enum LongUnreachable {
 }
 
 /// Less than this is a passing trouble, not a lasting one (RFC 9309, section 2.3.1.4).
-const LONG: Duration = Duration::from_secs(86_400);
+const LONG: Duration = days(1);
 
 impl Setting for LongUnreachable {
     fn wanted() -> String {

@@ -1,13 +1,13 @@
-//! What is kept and given out: `[archive]`, `[[output]]`, `[[extract]]`, `[parse]` (O1, O2, O4, P2).
+//! What is kept and given out: `[archive]`, `[parse]`, `[[output]]`, `[[extract]]` (O1, O4, P2).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::data::{STORE_URL, is_store_url};
 use super::define::{section, table};
-use super::identity::{STORE_URL, days, is_store_url};
 use super::reader::{Check, Checked, Unfit};
 use super::scope::{RULE, is_rule};
-use super::units::ByteSize;
+use super::units::{ByteSize, days};
 use super::value::words;
 
 words! {

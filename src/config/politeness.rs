@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::define::{section, table};
 use super::faults::Faults;
-use super::identity::days;
 use super::keys::{Found, Setting, Shown};
 use super::reader::{Check, Checked, Unfit};
+use super::units::days;
 use super::value::{parsed, shown_text};
 use crate::types::{HostKey, IpNetwork};
 

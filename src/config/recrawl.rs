@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::define::{section, table};
-use super::identity::days;
 use super::reader::{Check, Checked, Unfit};
 use super::scope::{RULE, is_rule};
+use super::units::days;
 
 section! {
     /// When pages are visited again.

@@ -108,6 +108,11 @@ pub fn show_duration(duration: Duration) -> String {
     text
 }
 
+/// So many days.
+pub(super) const fn days(number: u64) -> Duration {
+    Duration::from_secs(number * 86_400)
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(pub u64);
