@@ -4,3 +4,4 @@
 
 pub mod change;
 pub mod robots;
+pub mod normalise;
