@@ -5,3 +5,8 @@
 pub mod change;
 pub mod robots;
 pub mod normalise;
+pub mod surt;
+pub mod scope;
+pub mod traps;
+pub mod address;
+pub mod retry_after;
