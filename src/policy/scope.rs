@@ -12,6 +12,7 @@ use std::fmt;
 
 use regex::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
+use url::{Host, Position};
 
 use super::normalise::{fingerprint, recognised};
 use super::surt::{SurtPrefixes, parse_prefix};
@@ -163,9 +164,8 @@ impl RuleSet {
     /// A rule that `url` falls under.
     pub fn find(&self, url: &CrawlUrl) -> Option<ScopeRule> {
         if !(self.hosts.is_empty() && self.domains.is_empty()) {
-            let key = url.host_key();
-            let host = key.host().trim_end_matches('.');
-            let named = [key.as_str(), site(&key), host];
+            let host = host(url);
+            let named = [host_key(url), site(url), host];
             if let Some(name) = named.into_iter().find(|name| self.hosts.contains(*name)) {
                 return Some(ScopeRule::Host(name.to_owned()));
             }
@@ -194,9 +194,28 @@ impl RuleSet {
     }
 }
 
+/// The parts of a URL that rules and modes speak of, borrowed: this is asked for every link.
+/// A [`CrawlUrl`] has no credentials, and its default port is left out.
+fn host_key(url: &CrawlUrl) -> &str {
+    &url.as_url()[..Position::AfterPort]
+}
+
 /// Host name and port; the default port, of either scheme, left out.
-fn site(key: &HostKey) -> &str {
-    key.authority().trim_end_matches('.')
+fn site(url: &CrawlUrl) -> &str {
+    url.as_url()[Position::BeforeHost..Position::AfterPort].trim_end_matches('.')
+}
+
+fn host(url: &CrawlUrl) -> &str {
+    url.as_url().host_str().unwrap_or_default().trim_end_matches('.')
+}
+
+/// The registered domain as [`HostKey::domain`] has it.
+fn domain(url: &CrawlUrl) -> &str {
+    let host = host(url);
+    match url.as_url().host() {
+        Some(Host::Domain(_)) => psl::domain_str(host).unwrap_or(host),
+        Some(Host::Ipv4(_) | Host::Ipv6(_)) | None => host,
+    }
 }
 
 /// What belongs to the crawl.
@@ -238,10 +257,9 @@ impl Scope {
 
     /// Takes one more seed in.
     pub fn add_seed(&mut self, seed: &CrawlUrl) {
-        let key = seed.host_key();
         match self.mode {
-            ScopeMode::Host => drop(self.names.insert(site(&key).into())),
-            ScopeMode::Domain => drop(self.names.insert(domain(&key).into())),
+            ScopeMode::Host => drop(self.names.insert(site(seed).into())),
+            ScopeMode::Domain => drop(self.names.insert(domain(seed).into())),
             ScopeMode::Seeds => drop(self.seeds.insert(identity(seed))),
             ScopeMode::Any => {}
         }
@@ -276,16 +294,12 @@ impl Scope {
 
     fn mode_takes(&self, url: &CrawlUrl) -> bool {
         match self.mode {
-            ScopeMode::Host => self.names.contains(site(&url.host_key())),
-            ScopeMode::Domain => self.names.contains(domain(&url.host_key())),
+            ScopeMode::Host => self.names.contains(site(url)),
+            ScopeMode::Domain => self.names.contains(domain(url)),
             ScopeMode::Seeds => self.seeds.contains(&identity(url)),
             ScopeMode::Any => true,
         }
     }
-}
-
-fn domain(key: &HostKey) -> &str {
-    key.domain().trim_end_matches('.')
 }
 
 /// A seed in 16 bytes.
