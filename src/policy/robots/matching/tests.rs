@@ -124,7 +124,8 @@ proptest! {
     ) {
         let text: String = rules
             .iter()
-            .map(|(allow, pattern)| format!("{}: {pattern}\n", if *allow { "allow" } else { "disallow" }))
+            .map(|(allow, pattern)| (if *allow { "allow" } else { "disallow" }, pattern))
+            .map(|(key, pattern)| format!("{key}: {pattern}\n"))
             .collect();
         let whole = format!("user-agent: *\n{text}");
         let url = format!("http://h{path}");
