@@ -33,9 +33,13 @@ pub fn url_hash(recognised: &str) -> u64 {
 }
 
 /// D2: 128 bits that tell a known URL without a read. `secret` is the shard's own, so that nobody
-/// can make two URLs that share it; independent of [`url_hash`].
+/// outside can look for two URLs that share it.
+///
+/// With seed 0 the lower half would be [`url_hash`] itself, and two URLs with one hash would agree
+/// in half of their fingerprint: so 0 is no seed.
 pub fn fingerprint(recognised: &str, secret: u64) -> u128 {
-    xxhash_rust::xxh3::xxh3_128_with_seed(recognised.as_bytes(), secret)
+    let seed = if secret == 0 { u64::MAX } else { secret };
+    xxhash_rust::xxh3::xxh3_128_with_seed(recognised.as_bytes(), seed)
 }
 
 /// Decodes unreserved characters and raises the digits of what stays escaped.

@@ -202,7 +202,7 @@ pub enum StoreReply {
     /// What the admissions under way had to know.
     AdmissionRead(Result<Box<AdmissionRead>, StoreFault>),
     /// A host that is waking.
-    HostRead(HostId, Result<Box<HostRead>, StoreFault>),
+    HostRead(HostId, Result<Option<Box<HostRead>>, StoreFault>),
     /// Rows of a host's queue.
     WindowRead(HostId, Box<WindowRequest>, Result<Box<WindowRows>, StoreFault>),
     /// Entries whose due time has come.

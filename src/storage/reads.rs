@@ -131,9 +131,12 @@ impl ShardStore {
     pub async fn sleepers(
         &self,
         host: HostId,
+        after: Option<UrlId>,
         limit: usize,
     ) -> Result<Vec<(QueueEntry, Reason)>, StoreError> {
-        let rows = self.scan(keys::host_range(Kind::Sleeper, host), limit, Scan::Cold).await?;
+        let range = keys::host_range(Kind::Sleeper, host);
+        let range = keys::after(range, after.map(Key::Sleeper).as_ref());
+        let rows = self.scan(range, limit, Scan::Cold).await?;
         let rows: Vec<SleeperRow> = rows_of(Kind::Sleeper, &rows)?;
         Ok(rows.into_iter().map(|row| (row.entry, row.reason)).collect())
     }

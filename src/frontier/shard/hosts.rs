@@ -16,7 +16,7 @@ use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{HostRead, ParkedHost, Stepped, StoreFault, StoreReply};
 use crate::protocol::{HostMsg, HostPhase, ShardMsg};
 use crate::types::{
-    HostCounts, HostId, LeaseId, QueueEntry, Reason, RobotsKept, RobotsRecord, Timestamp, UrlId,
+    HostCounts, HostId, LeaseId, QueueEntry, Reason, Timestamp, UrlId,
 };
 
 /// A host that wants nothing for this long goes to rest.
@@ -170,13 +170,13 @@ impl Shard {
         }
         let departure = now.max(resident.record.next_allowed_at);
         if let Some(reason) = self.domains.refusal(resident.record.key.domain(), departure) {
-            let until = until_of(&reason).unwrap_or(now + Duration::from_secs(1));
+            let until = reason.until().unwrap_or(now + Duration::from_secs(1));
             let ahead = self.settings().flush_interval;
             let at = (until - ahead).max(now + Duration::from_millis(10));
             return self.withheld(host, reason, at);
         }
         if let Err(reason) = self.quota.lock().reserve(now) {
-            let at = until_of(&reason).unwrap_or(now + Duration::from_millis(250));
+            let at = reason.until().unwrap_or(now + Duration::from_millis(250));
             return self.withheld(host, reason, at);
         }
         let lease = self.new_lease();
@@ -236,14 +236,14 @@ impl Shard {
     }
 
     fn do_effects(&mut self, host: HostId, effects: Effects) {
-        let Effects { mut changes, grant, load, errand, errand_ended, .. } = effects;
-        self.count(host, &effects_figures(&effects), &mut changes);
-        if effects.repeated {
-            self.totals.repeated += 1;
-        }
+        let figures = Figures::of(&effects);
+        self.totals.repeated += u64::from(effects.repeated);
         if effects.urgent {
             self.hurry();
         }
+        let wake_sleepers = effects.wake_sleepers;
+        let Effects { mut changes, grant, load, errand, errand_ended, .. } = effects;
+        self.count(host, figures, &mut changes);
         let told = Told::read(&changes);
         self.put(changes);
         self.leases_ended(told);
@@ -259,14 +259,14 @@ impl Shard {
         if let Some((for_host, completion)) = errand_ended {
             self.answer_errand(for_host, completion);
         }
-        if effects.wake_sleepers {
+        if wake_sleepers {
             self.read_sleepers(host, None);
         }
     }
 
     /// Keeps the host's counts and the shard's totals in step with the queue.
-    fn count(&mut self, host: HostId, figures: &Figures, changes: &mut Vec<Change>) {
-        if *figures == Figures::default() {
+    fn count(&mut self, host: HostId, figures: Figures, changes: &mut Vec<Change>) {
+        if figures == Figures::default() {
             return;
         }
         let Some(resident) = self.residents.get_mut(&host) else { return };
@@ -278,10 +278,7 @@ impl Shard {
         }
         changes.push(Change::PutCounts(host, resident.counts));
         if figures.deferred > 0 {
-            let due = changes.iter().filter_map(|change| match change {
-                Change::Defer { due, .. } => Some(*due),
-                _ => None,
-            });
+            let due = changes.iter().filter_map(Change::due);
             self.next_due = due.chain(self.next_due).min();
         }
     }
@@ -427,22 +424,9 @@ struct Figures {
     buried: u32,
 }
 
-fn effects_figures(effects: &EffectsFigures) -> Figures {
-    let EffectsFigures { dequeued, deferred, slept, buried } = *effects;
-    Figures { dequeued, deferred, slept, buried }
-}
-
-/// When a reason ends by itself.
-pub(super) fn until_of(reason: &Reason) -> Option<Timestamp> {
-    reason.until()
-}
-
-/// The last robots.txt of a host at rest, for operators.
-pub(super) fn robots_of(record: Option<&RobotsRecord>, product: &str) -> RobotsState {
-    match record.map(|record| &record.answer) {
-        None => RobotsState::Unfetched,
-        Some(RobotsKept::Rules(_) | RobotsKept::AllowAll | RobotsKept::Unreachable { .. }) => {
-            record.map_or(RobotsState::Unfetched, |record| RobotsState::from_record(record, product))
-        }
+impl Figures {
+    fn of(effects: &Effects) -> Self {
+        let Effects { dequeued, deferred, slept, buried, .. } = *effects;
+        Self { dequeued, deferred, slept, buried }
     }
 }

@@ -200,7 +200,8 @@ impl RobotsState {
         let after = next.deciding();
         let rules_changed = after != Deciding::Nothing && after != self.deciding();
         *self = next;
-        Answered { record: self.to_record(now.at), rules_changed }
+        let record = self.to_record().expect("an answer leads to a state that has one");
+        Answered { record, rules_changed }
     }
 
     /// Judges `/path?query` at `now`.
@@ -288,19 +289,10 @@ impl RobotsState {
         }
     }
 
-    /// The record of this state; `now` stands in for the times an unfetched one does not have.
-    fn to_record(&self, now: Timestamp) -> RobotsRecord {
-        match self {
-            Self::Unfetched => RobotsRecord {
-                fetched_at: now,
-                expires_at: now,
-                answer: RobotsKept::Unreachable {
-                    since: now,
-                    why: "never asked for".to_owned(),
-                    last_good: None,
-                    attempts: 0,
-                },
-            },
+    /// The record of this state; `None` while robots.txt was never asked for.
+    pub fn to_record(&self) -> Option<RobotsRecord> {
+        Some(match self {
+            Self::Unfetched => return None,
             Self::Fresh { kind, fetched_at, until } => RobotsRecord {
                 fetched_at: *fetched_at,
                 expires_at: *until,
@@ -321,7 +313,7 @@ impl RobotsState {
                     },
                 }
             }
-        }
+        })
     }
 
     fn deciding(&self) -> Deciding<'_> {
