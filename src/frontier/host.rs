@@ -33,7 +33,6 @@ pub struct HostArgs {
 pub struct HostState {
     machine: HostMachine,
     id: HostId,
-    counts: HostCounts,
     world: World,
     shard: ActorRef<ShardMsg>,
 }
@@ -53,9 +52,8 @@ impl Actor for HostActor {
         let id = args.seed.id;
         let found = args.world.snapshots.get(id);
         args.seed.snapshot = found.and_then(|bytes| postcard::from_bytes(&bytes).ok());
-        let counts = args.seed.counts;
         let machine = HostMachine::wake(args.seed);
-        Ok(HostState { machine, id, counts, world: args.world, shard: args.shard })
+        Ok(HostState { machine, id, world: args.world, shard: args.shard })
     }
 
     async fn post_start(&self, _me: ActorRef<HostMsg>, host: &mut HostState) -> Handled {

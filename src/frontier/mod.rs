@@ -13,5 +13,5 @@ mod registry;
 pub use addresses::{AddressActor, AddressArgs};
 pub use host::HostActor;
 pub use registry::{RegistryActor, RegistryArgs};
-pub use settings::{FrontierSettings, SharedQuota};
+pub use settings::{FrontierSettings, HostPolicy, SharedQuota};
 pub use shard::{ShardActor, ShardArgs};

@@ -11,11 +11,14 @@ use crate::policy::host::HostSettings;
 use crate::policy::quota::Quota;
 use crate::types::{HostKey, Reason};
 
+/// The policy of a host, its allowance applied.
+pub type HostPolicy = Arc<dyn Fn(&HostKey) -> Arc<HostSettings> + Send + Sync>;
+
 /// Settings of every shard of a node.
 #[derive(Clone)]
 pub struct FrontierSettings {
     /// The policy of a host, its allowance applied.
-    pub host: Arc<dyn Fn(&HostKey) -> Arc<HostSettings> + Send + Sync>,
+    pub host: HostPolicy,
     /// `politeness.per_domain_min_delay`, `domain_daily_pages`.
     pub domain: DomainRules,
     /// `politeness.host_max_urls`.

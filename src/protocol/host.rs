@@ -9,8 +9,8 @@ use super::Answer;
 use crate::policy::host::{Errand, HostSettings};
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
-    BackoffState, Completion, DelaySource, HostCounts, HostKey, HostOverrides, LeaseId, QueueEntry, Reason,
-    Timestamp,
+    BackoffState, Completion, DelaySource, HostCounts, HostKey, HostOverrides, LeaseId, QueueEntry,
+    Reason, Timestamp,
 };
 
 /// The mailbox of a HostActor; bounded by the credit of its shard.

@@ -92,6 +92,13 @@ pub enum ShardMsg {
     KnowPayload(String, Box<ContentRecord>),
     /// Which page has this text already; remembers the asker's if none has (D3).
     ClaimText(u128, Box<ContentRecord>, Answer<Option<Box<ContentRecord>>>),
+    /// The store's word on a text that is being claimed.
+    TextRead(
+        u128,
+        Option<Box<ContentRecord>>,
+        Box<ContentRecord>,
+        Answer<Option<Box<ContentRecord>>>,
+    ),
     /// The configuration was reloaded.
     Reload,
     /// Stop granting for good; in-flight work goes on.
@@ -190,6 +197,8 @@ pub struct PublishedPage {
     pub links: u32,
     /// The page with the same text.
     pub duplicate_of: Option<String>,
+    /// The version of the parser; 0 where none made a document.
+    pub parser_version: u32,
 }
 
 /// What a shard's store answers.
@@ -381,6 +390,8 @@ pub struct ShardView {
     pub parsing: u32,
     /// Writes not yet durable.
     pub unwritten: u32,
+    /// Offers of credit that hosts have not answered, and hosts that are waking.
+    pub offers: u32,
     /// How late the most overdue host is, in seconds (F9).
     pub lag_seconds: f64,
     /// Completions that came twice (I5).

@@ -112,6 +112,19 @@ impl ShardStore {
         keyed(Kind::Due, &self.scan(range, limit, Scan::Hot).await?, due_of)
     }
 
+    /// When the next retry or revisit at or after `from` is due.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn next_due_after(&self, from: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let range = keys::time_range(Kind::Due, from, Timestamp::NEVER);
+        let rows = self.scan(range, 1, Scan::Hot).await?;
+        match rows.first() {
+            Some(row) => key_of(Kind::Due, row, due_of).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// When the next retry or revisit is due.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use super::state::{Shard, fault};
 use crate::policy::change::Change;
 use crate::policy::normalise;
 use crate::protocol::shard::{
-    AdmissionRead, AdmitAnswer, AdmitBatch, Admission, Candidate, StoreFault, StoreReply,
+    Admission, AdmissionRead, AdmitAnswer, AdmitBatch, Candidate, StoreFault, StoreReply,
 };
 use crate::protocol::{Answer, HostMsg, ShardMsg};
 use crate::storage::{ShardStore, StoreError};
@@ -136,7 +136,10 @@ impl Shard {
             Err(failure) => {
                 // Nothing was judged: they wait at the front for the next read.
                 self.commit.failure = Some(format!("{failure:?}"));
-                batches.into_iter().rev().for_each(|batch| self.admissions.waiting.push_front(batch));
+                batches
+                    .into_iter()
+                    .rev()
+                    .for_each(|batch| self.admissions.waiting.push_front(batch));
                 return;
             }
         };
@@ -166,11 +169,8 @@ impl Shard {
         if self.fingerprints.contains(fingerprint) {
             return Admission::Known;
         }
-        let key = UrlId {
-            host: self.host_id(&candidate.host),
-            hash: candidate.hash,
-            disambiguator: 0,
-        };
+        let key =
+            UrlId { host: self.host_id(&candidate.host), hash: candidate.hash, disambiguator: 0 };
         if !read.urls.contains_key(&key) && !self.admissions.absent.contains(&key) {
             // The exact cache knew it when the read began, and has forgotten it since (I4).
             return Admission::Known;
@@ -193,10 +193,7 @@ impl Shard {
         *of_domain += 1;
         counts.known += 1;
         counts.queued += 1;
-        add(
-            &mut self.totals.counts,
-            HostCounts { known: 1, queued: 1, ..HostCounts::default() },
-        );
+        add(&mut self.totals.counts, HostCounts { known: 1, queued: 1, ..HostCounts::default() });
         self.fingerprints.insert(fingerprint);
         self.filter.insert(&id);
         judgement.added.insert(id, candidate.record.url.clone());
@@ -286,8 +283,7 @@ fn admitted(id: UrlId, record: UrlRecord, judgement: &mut Judgement) {
         validators: None,
         discovered_from: record.discovered_from.clone(),
     };
-    let subject =
-        Subject::Url { url: record.url.to_string(), url_id: id, version: UrlVersion(1) };
+    let subject = Subject::Url { url: record.url.to_string(), url_id: id, version: UrlVersion(1) };
     let at = record.discovered_at;
     let event = CrawlEvent { at, subject, happening: Happening::Discovered };
     judgement.changes.push(Change::PutUrl(id, Box::new(record)));
@@ -330,9 +326,9 @@ async fn gathered(
         let rows = store.urls_many(&ids).await?;
         let mut collided = Vec::new();
         for ((id, url), row) in open.into_iter().zip(rows) {
-            let other = row.as_ref().is_some_and(|row| {
-                normalise::recognised(&row.url) != normalise::recognised(&url)
-            });
+            let other = row
+                .as_ref()
+                .is_some_and(|row| normalise::recognised(&row.url) != normalise::recognised(&url));
             read.urls.insert(id, row);
             if other && id.disambiguator + 1 < DISAMBIGUATORS {
                 collided.push((UrlId { disambiguator: id.disambiguator + 1, ..id }, url));

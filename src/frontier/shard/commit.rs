@@ -17,7 +17,7 @@ use crate::protocol::ParseJob;
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{AdmitAnswer, StoreFault, StoreReply};
 use crate::storage::Batch;
-use crate::types::{EventSeq, HostId, LeaseId, Timestamp};
+use crate::types::{EventSeq, HostId, HostOverrides, LeaseId, Timestamp, UrlId, UrlVersion};
 
 /// Urgent flushes of a shard are at least this far apart.
 const URGENT_APART: Duration = Duration::from_millis(20);
@@ -36,13 +36,15 @@ pub(super) enum Then {
     /// A page may be parsed.
     Parse(Box<ParseJob>),
     /// An output's offsets are in.
-    Committed(Answer<()>),
+    Committed(Answer<()>, Vec<(UrlId, UrlVersion)>),
+    /// What fell due is in the queues.
+    DueMoved,
     /// A host is read once more.
     WakeHost(HostId),
     /// Dead letters are back in their queues.
     Requeued(Answer<Result<u64, String>>, u64),
     /// An operator's order is durable.
-    Ordered(Answer<Option<crate::types::HostOverrides>>, Option<crate::types::HostOverrides>),
+    Ordered(Answer<Option<HostOverrides>>, HostOverrides),
 }
 
 /// Changes that have not been written, and who waits for them.
@@ -86,11 +88,6 @@ impl Commit {
     /// Nothing is on its way.
     pub(super) fn is_settled(&self) -> bool {
         self.next.changes.is_empty() && self.writing.is_none() && self.flushing.is_none()
-    }
-
-    /// Nothing is on its way and nothing waits for a flush.
-    pub(super) fn is_durable(&self) -> bool {
-        self.is_settled() && !self.dirty
     }
 
     /// Changes that are not durable.
@@ -245,10 +242,14 @@ impl Shard {
             }
             Then::Dispatch(lease) => self.dispatch(lease),
             Then::Parse(job) => self.hand_to_parser(*job),
-            Then::Committed(answer) => answer.send(()),
+            Then::Committed(answer, keys) => {
+                self.forget_dropped(keys);
+                answer.send(());
+            }
+            Then::DueMoved => self.due_reading = false,
             Then::WakeHost(host) => self.read_host(host),
             Then::Requeued(answer, count) => answer.send(Ok(count)),
-            Then::Ordered(answer, overrides) => answer.send(overrides),
+            Then::Ordered(answer, overrides) => answer.send(Some(overrides)),
         }
     }
 }

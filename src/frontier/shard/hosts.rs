@@ -8,16 +8,14 @@ use tracing::{debug, warn};
 use super::commit::Then;
 use super::ends::Told;
 use super::recover::add;
-use super::state::{Resident, Shard, Waking, fault};
+use super::state::{MoveKind, Resident, Shard, Waking, fault};
 use crate::frontier::host::{HostActor, HostArgs, offer_was_granted};
 use crate::policy::change::Change;
 use crate::policy::host::{Effects, HostSeed};
 use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{HostRead, ParkedHost, Stepped, StoreFault, StoreReply};
 use crate::protocol::{HostMsg, HostPhase, ShardMsg};
-use crate::types::{
-    HostCounts, HostId, LeaseId, QueueEntry, Reason, Timestamp, UrlId,
-};
+use crate::types::{HostCounts, HostId, LeaseId, QueueEntry, Reason, Timestamp, UrlId};
 
 /// A host that wants nothing for this long goes to rest.
 const REST_AFTER: Duration = Duration::from_secs(10);
@@ -83,7 +81,9 @@ impl Shard {
             Ok(Some(read)) => self.start_host(host, *read),
             Ok(None) => {
                 // A host without a row has nothing to do; what it was told concerns nobody.
-                self.waking.remove(&host);
+                let waking = self.waking.remove(&host).unwrap_or_default();
+                let due = waking.moves.iter().filter(|part| part.kind == MoveKind::Due);
+                due.for_each(|_| self.due_moved());
                 self.ready.set(host, None);
             }
             Err(failure) => {
@@ -135,6 +135,9 @@ impl Shard {
                 sleepers_after: None,
             },
         );
+        for part in waking.moves {
+            self.move_entries(id, part);
+        }
         for msg in waking.messages {
             self.tell(id, msg);
         }
@@ -175,7 +178,8 @@ impl Shard {
             let at = (until - ahead).max(now + Duration::from_millis(10));
             return self.withheld(host, reason, at);
         }
-        if let Err(reason) = self.quota.lock().reserve(now) {
+        let reserved = self.quota.lock().reserve(now);
+        if let Err(reason) = reserved {
             let at = reason.until().unwrap_or(now + Duration::from_millis(250));
             return self.withheld(host, reason, at);
         }
@@ -208,7 +212,8 @@ impl Shard {
         let Stepped { host, effects, record, next_wake, idle, phase, reason } = stepped;
         let Some(resident) = self.residents.get_mut(&host) else { return };
         resident.outstanding = resident.outstanding.saturating_sub(1);
-        resident.record = record;
+        let ordered = resident.record.overrides != record.overrides;
+        resident.record = record.clone();
         resident.phase = phase;
         resident.reason = reason;
         resident.next_wake = next_wake;
@@ -226,6 +231,9 @@ impl Shard {
             }
         }
         self.do_effects(host, effects);
+        if ordered {
+            self.order_taken(host, &record);
+        }
         self.ready.set(host, next_wake.filter(|_| !waits));
         for msg in held.into_iter().flatten() {
             self.tell(host, msg);

@@ -22,8 +22,8 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::protocol::ShardMsg;
 
-pub use state::ShardArgs;
 use state::Shard;
+pub use state::ShardArgs;
 
 /// The actor of one shard.
 #[derive(Debug)]
@@ -71,6 +71,9 @@ impl Actor for ShardActor {
             ShardMsg::LookUpPayload(digest, answer) => shard.look_up_payload(digest, answer),
             ShardMsg::KnowPayload(digest, record) => shard.know_payload(digest, record),
             ShardMsg::ClaimText(text, record, answer) => shard.claim_text(text, record, answer),
+            ShardMsg::TextRead(text, found, record, answer) => {
+                shard.text_read(text, found, record, answer);
+            }
             ShardMsg::Reload => shard.reload(),
             ShardMsg::Drain => shard.drain(),
             ShardMsg::Close(answer) => shard.close(answer),

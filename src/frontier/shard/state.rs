@@ -11,14 +11,17 @@ use tokio::task::JoinHandle;
 use super::admit::Admissions;
 use super::commit::Commit;
 use crate::frontier::settings::{FrontierSettings, SharedQuota};
+use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
 use crate::policy::ready::ReadyQueue;
 use crate::protocol::shard::{ParkedHost, StoreFault};
-use crate::protocol::{Answer, FetchJob, HostMsg, HostPhase, ParseJob, Permit, RoutesWatch, ShardMsg};
+use crate::protocol::{
+    Answer, FetchJob, HostMsg, HostPhase, ParseJob, Permit, RoutesWatch, ShardMsg,
+};
 use crate::storage::{Filter, Fingerprints, ShardStore, StoreError};
 use crate::types::{
-    HostCounts, HostId, HostKey, HostRecord, Lease, LeaseId, Outcome, Reason, Response, ShardId,
-    Timestamp, ToParse, UrlId, UrlVersion,
+    ContentRecord, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease, LeaseId, Outcome,
+    QueueEntry, Reason, Response, ShardId, Timestamp, ToParse, UrlId, UrlVersion,
 };
 use crate::world::World;
 
@@ -81,15 +84,22 @@ pub struct Shard {
     pub(super) filter: Filter,
     pub(super) admissions: Admissions,
     pub(super) next_due: Option<Timestamp>,
+    /// A read of the due index is under way, or what it found is not moved yet.
     pub(super) due_reading: bool,
+    pub(super) due_moves: usize,
     // The store.
     pub(super) commit: Commit,
     // Parsing.
     pub(super) parsing: BTreeMap<(UrlId, UrlVersion), ToParse>,
-    pub(super) parse_waiting: VecDeque<(UrlId, UrlVersion)>,
     /// Rows in the store that are not in `parsing`.
     pub(super) backlog: Backlog,
-    pub(super) texts: BTreeMap<u128, String>,
+    /// Rows that are done: true once their end is written.
+    pub(super) dropped: BTreeMap<(UrlId, UrlVersion), bool>,
+    /// Texts claimed lately, in the order of their claims.
+    pub(super) texts: BTreeMap<u128, Box<ContentRecord>>,
+    pub(super) texts_in_order: VecDeque<u128>,
+    /// Orders that their hosts have not taken yet.
+    pub(super) ordered: Vec<(HostId, HostOverrides, Answer<Option<HostOverrides>>)>,
     // Figures.
     pub(super) totals: Totals,
 }
@@ -120,6 +130,48 @@ pub(super) struct Waking {
     pub(super) stale: bool,
     /// It wants credit once it is awake.
     pub(super) wants_offer: bool,
+    /// Entries that change their place once its counts are known.
+    pub(super) moves: Vec<Move>,
+}
+
+/// Entries of one host that change their place.
+#[derive(Debug)]
+pub(super) struct Move {
+    pub(super) kind: MoveKind,
+    pub(super) changes: Vec<Change>,
+    /// Those that are in the queue now.
+    pub(super) entries: Vec<QueueEntry>,
+    /// Dead letters that are deferred now.
+    pub(super) letters: u64,
+}
+
+/// What moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MoveKind {
+    /// From the due index to the queue.
+    Due,
+    /// From the dead letters to the due index.
+    Dead,
+}
+
+impl Move {
+    /// Entries that fell due.
+    pub(super) fn due() -> Self {
+        Self { kind: MoveKind::Due, changes: Vec::new(), entries: Vec::new(), letters: 0 }
+    }
+
+    /// Dead letters that are tried again.
+    pub(super) fn dead(letters: u64) -> Self {
+        Self { kind: MoveKind::Dead, changes: Vec::new(), entries: Vec::new(), letters }
+    }
+
+    /// Moves the counts with them.
+    pub(super) fn count(&self, counts: &mut HostCounts) {
+        let entries = u64::try_from(self.entries.len()).unwrap_or(0);
+        counts.deferred = counts.deferred.saturating_sub(entries) + self.letters;
+        counts.queued += entries;
+        counts.dead = counts.dead.saturating_sub(self.letters);
+    }
 }
 
 /// How far a grant has come.
@@ -184,6 +236,11 @@ pub(super) struct Totals {
 const TICK_MAX: Duration = Duration::from_secs(10);
 
 impl Shard {
+    /// Pages wait in the store for a parser.
+    pub(super) fn has_backlog(&self) -> bool {
+        self.backlog != Backlog::Empty
+    }
+
     /// The time now.
     pub(super) fn now(&self) -> Timestamp {
         self.world.clock.now()

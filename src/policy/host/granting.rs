@@ -95,13 +95,7 @@ impl HostMachine {
         false
     }
 
-    fn grant_robots(
-        &mut self,
-        now: Moment,
-        lease: LeaseId,
-        errand: Errand,
-        effects: &mut Effects,
-    ) {
+    fn grant_robots(&mut self, now: Moment, lease: LeaseId, errand: Errand, effects: &mut Effects) {
         let entry = self.robots_entry(errand.url);
         let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
         self.grant(now, lease, Asked { kind, entry }, effects);

@@ -213,7 +213,7 @@ async fn lists_of_all_kinds_come_back() {
         ],
     )
     .await;
-    assert_eq!(store.sleepers(HostId(1), 9).await.unwrap(), [(waiting.clone(), reason)]);
+    assert_eq!(store.sleepers(HostId(1), None, 9).await.unwrap(), [(waiting.clone(), reason)]);
     assert_eq!(store.dead(None, 9).await.unwrap(), [dead]);
     assert_eq!(store.dead(Some(waiting.id), 9).await.unwrap(), []);
     let first = store.ledger(at(0), at(21), None, 2).await.unwrap();
