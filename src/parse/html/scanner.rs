@@ -1,0 +1,373 @@
+//! The loop over the markup: runs of text, tags, comments, raw text.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use memchr::{memchr, memmem};
+
+use super::attributes::{Attributes, is_space};
+use super::entities::{self, Place};
+use super::raw_text::{after_bracket, comment_end, raw_text_end, script_end};
+use super::tags::Tag;
+use super::text::{TextSink, fold};
+use crate::types::{LinkKind, Reason};
+
+/// How often the time limit is asked about, in tags.
+const TAGS_PER_CHECK: u32 = 1024;
+/// Anchor text beyond this is left out: an unclosed `<a>` would take the whole page.
+const ANCHOR_TEXT_BYTES_MAX: usize = 1024;
+/// Titles and descriptions beyond this are cut.
+pub(super) const FIELD_BYTES_MAX: usize = 4096;
+/// SVG in MathML in SVG beyond this depth is read as HTML.
+const FOREIGN_DEPTH_MAX: usize = 64;
+
+/// The limits of a scan, and what it looks for.
+pub struct ScanOptions<'o> {
+    /// Distinct links kept.
+    pub links_max: usize,
+    /// Bytes of text kept.
+    pub text_bytes_max: usize,
+    /// Names of `<meta>` to keep besides those the scan reads itself, in lower case.
+    pub meta_names: &'o [&'o str],
+    /// Time is up (P2). Asked at coarse intervals.
+    pub out_of_time: &'o dyn Fn() -> bool,
+}
+
+/// A link as the page has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawLink<'a> {
+    /// The reference, character references decoded.
+    pub url: Cow<'a, str>,
+    /// Its anchor text or alternative: where it stands in [`Scan::text`], in bytes.
+    pub text: (usize, usize),
+    /// `rel` as written.
+    pub rel: Cow<'a, str>,
+    /// What carries it.
+    pub kind: LinkKind,
+    /// Its `rel` asks not to follow it (R4).
+    pub nofollow: bool,
+}
+
+/// What a page holds.
+#[derive(Clone, Debug, Default)]
+pub struct Scan<'a> {
+    /// Links in the order found, each reference once per kind.
+    pub links: Vec<RawLink<'a>>,
+    /// `href` of the first `<base>` that has one.
+    pub base_href: Option<Cow<'a, str>>,
+    /// The first `<title>`.
+    pub title: Option<String>,
+    /// `<html lang>`.
+    pub language: Option<String>,
+    /// `<meta http-equiv=content-language>`.
+    pub content_language: Option<String>,
+    /// `<meta name=description>`.
+    pub description: Option<String>,
+    /// The first `<link rel=canonical>`, as written.
+    pub canonical: Option<Cow<'a, str>>,
+    /// The first `<meta http-equiv=refresh>`: seconds and URL; an empty URL is the page itself.
+    pub refresh: Option<(u64, String)>,
+    /// The `<meta>` asked for: name in lower case, content.
+    pub metas: Vec<(String, String)>,
+    /// Visible text.
+    pub text: String,
+    /// What was cut, and by which limit.
+    pub reasons: Vec<Reason>,
+    /// The deepest nesting of start tags without end tags: what a tree would have to hold.
+    pub depth_max: usize,
+    /// The most attributes on one tag.
+    pub attributes_max: usize,
+}
+
+/// Inside which language the scanner is, innermost last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Foreign {
+    Svg,
+    Math,
+    /// HTML inside one of them.
+    Html(Tag),
+}
+
+/// Reads a page. Time and memory are linear in its length.
+pub fn scan<'a>(html: &'a str, options: &ScanOptions<'_>) -> Scan<'a> {
+    let mut scanner = Scanner {
+        html,
+        options,
+        scan: Scan::default(),
+        sink: TextSink::new(options.text_bytes_max),
+        attributes: Attributes::new(),
+        seen: HashMap::new(),
+        anchor: None,
+        templates: Vec::new(),
+        hidden: 0,
+        foreign: Vec::new(),
+        in_post_form: false,
+        depth: 0,
+        tags: 0,
+        late: false,
+    };
+    scanner.run();
+    scanner.finish()
+}
+
+pub(super) struct Scanner<'a, 'o> {
+    html: &'a str,
+    pub(super) options: &'o ScanOptions<'o>,
+    pub(super) scan: Scan<'a>,
+    pub(super) sink: TextSink,
+    pub(super) attributes: Attributes<'a>,
+    /// Raw references already kept, with their place in `scan.links`.
+    pub(super) seen: HashMap<(LinkKind, &'a str), usize>,
+    /// The open `<a>`: its link, and where its text began.
+    pub(super) anchor: Option<(usize, usize)>,
+    /// Open templates: whether each hides what it holds.
+    templates: Vec<bool>,
+    /// How many of them do; nothing inside is shown or followed.
+    hidden: usize,
+    foreign: Vec<Foreign>,
+    pub(super) in_post_form: bool,
+    depth: usize,
+    tags: u32,
+    late: bool,
+}
+
+impl<'a> Scanner<'a, '_> {
+    fn run(&mut self) {
+        let bytes = self.html.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() && !self.late {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let open = memchr(b'<', rest).map_or(bytes.len(), |found| at + found);
+            if open > at {
+                self.show(at, open);
+            }
+            at = if open < bytes.len() { self.markup(open) } else { open };
+        }
+    }
+
+    /// What stands at a `<`; gives the byte after it.
+    fn markup(&mut self, open: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        match bytes.get(open + 1) {
+            Some(b'!') => self.declaration(open),
+            Some(b'?') => after_bracket(bytes, open + 1),
+            Some(b'/') => match bytes.get(open + 2) {
+                Some(first) if first.is_ascii_alphabetic() => self.end_tag(open + 2),
+                Some(_) => after_bracket(bytes, open + 2),
+                None => bytes.len(),
+            },
+            Some(first) if first.is_ascii_alphabetic() => self.start_tag(open + 1),
+            Some(_) | None => {
+                self.show(open, open + 1);
+                open + 1
+            }
+        }
+    }
+
+    /// Comments, doctypes, and what looks like them.
+    fn declaration(&mut self, open: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        let rest = bytes.get(open..).unwrap_or_default();
+        if rest.starts_with(b"<!--") {
+            return comment_end(bytes, open + 4);
+        }
+        if !rest.starts_with(b"<![CDATA[") || !self.is_foreign() {
+            return after_bracket(bytes, open + 2);
+        }
+        let start = open + 9;
+        let end = memmem::find(bytes.get(start..).unwrap_or_default(), b"]]>");
+        let end = end.map_or(bytes.len(), |found| start + found);
+        self.show_verbatim(start, end);
+        bytes.len().min(end + 3)
+    }
+
+    fn name_end(&self, start: usize) -> usize {
+        let rest = self.html.as_bytes().get(start..).unwrap_or_default();
+        let length = rest.iter().position(|b| is_space(*b) || matches!(b, b'/' | b'>'));
+        start + length.unwrap_or(rest.len())
+    }
+
+    fn start_tag(&mut self, start: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        let name_end = self.name_end(start);
+        let tag = Tag::of(bytes.get(start..name_end).unwrap_or_default());
+        let Some(end) = self.attributes.read(self.html, name_end, tag.has_attributes()) else {
+            return bytes.len();
+        };
+        self.count(tag, end.self_closing);
+        if tag.separates() {
+            self.sink.separate();
+        }
+        if tag.breaks_out() && self.is_foreign() {
+            self.leave_foreign();
+        }
+        let raw = !self.is_foreign();
+        self.enter(tag, end.self_closing);
+        if self.hidden == 0 {
+            self.element(tag);
+        }
+        if raw { self.content(tag, start..name_end, end.next) } else { end.next }
+    }
+
+    /// Jumps over the content of elements whose content is no markup.
+    fn content(&mut self, tag: Tag, name: std::ops::Range<usize>, start: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        let name = bytes.get(name).unwrap_or_default();
+        let end = match tag {
+            Tag::Script => script_end(bytes, start),
+            Tag::Plaintext => bytes.len(),
+            Tag::RawText | Tag::Xmp | Tag::Iframe | Tag::Title | Tag::Textarea => {
+                raw_text_end(bytes, start, name)
+            }
+            _ => return start,
+        };
+        match tag {
+            Tag::Plaintext | Tag::Xmp => self.show_verbatim(start, end),
+            Tag::Textarea => self.show(start, end),
+            Tag::Title if self.scan.title.is_none() && self.hidden == 0 => {
+                let title = entities::decode(self.slice(start, end), Place::Text);
+                self.scan.title = Some(fold(&title, FIELD_BYTES_MAX).0);
+            }
+            _ => {}
+        }
+        end
+    }
+
+    fn end_tag(&mut self, start: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        let name_end = self.name_end(start);
+        let tag = Tag::of(bytes.get(start..name_end).unwrap_or_default());
+        let Some(end) = self.attributes.read(self.html, name_end, false) else {
+            return bytes.len();
+        };
+        self.tick();
+        self.depth = self.depth.saturating_sub(usize::from(!tag.is_void()));
+        if tag.separates() {
+            self.sink.separate();
+        }
+        match tag {
+            Tag::A => self.close_anchor(),
+            Tag::Form => self.in_post_form = false,
+            Tag::Template => {
+                if self.templates.pop() == Some(true) {
+                    self.hidden -= 1;
+                }
+            }
+            Tag::Svg => self.leave(Foreign::Svg),
+            Tag::Math => self.leave(Foreign::Math),
+            Tag::SvgHtml | Tag::MathText | Tag::Title => self.leave(Foreign::Html(tag)),
+            _ => {}
+        }
+        end.next
+    }
+
+    /// P2: counts what a tree would hold, and asks for the time.
+    fn count(&mut self, tag: Tag, self_closing: bool) {
+        self.tick();
+        self.scan.attributes_max = self.scan.attributes_max.max(self.attributes.count());
+        if !tag.is_void() && !(self_closing && self.is_foreign()) {
+            self.depth += 1;
+            self.scan.depth_max = self.scan.depth_max.max(self.depth);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.tags = self.tags.wrapping_add(1);
+        if self.tags.is_multiple_of(TAGS_PER_CHECK) && (self.options.out_of_time)() {
+            self.late = true;
+        }
+    }
+
+    /// Keeps track of templates and foreign content.
+    fn enter(&mut self, tag: Tag, self_closing: bool) {
+        let inside = self.foreign.last().copied();
+        match tag {
+            Tag::Template if !self.is_foreign() => {
+                let hides = self.attributes.get(super::attributes::Attr::ShadowRootMode).is_none();
+                self.templates.push(hides);
+                self.hidden += usize::from(hides);
+            }
+            Tag::Svg if !self_closing => self.push_foreign(Foreign::Svg),
+            Tag::Math if !self_closing => self.push_foreign(Foreign::Math),
+            Tag::SvgHtml | Tag::Title if inside == Some(Foreign::Svg) && !self_closing => {
+                self.push_foreign(Foreign::Html(tag));
+            }
+            Tag::MathText if inside == Some(Foreign::Math) && !self_closing => {
+                self.push_foreign(Foreign::Html(tag));
+            }
+            _ => {}
+        }
+    }
+
+    /// Inside SVG or MathML, where raw text elements are ordinary ones and CDATA is text.
+    pub(super) fn is_foreign(&self) -> bool {
+        matches!(self.foreign.last(), Some(Foreign::Svg | Foreign::Math))
+    }
+
+    fn push_foreign(&mut self, inside: Foreign) {
+        if self.foreign.len() < FOREIGN_DEPTH_MAX {
+            self.foreign.push(inside);
+        }
+    }
+
+    /// An end tag: closes the innermost of its kind and what is open inside it.
+    fn leave(&mut self, what: Foreign) {
+        if let Some(at) = self.foreign.iter().rposition(|open| *open == what) {
+            self.foreign.truncate(at);
+        }
+    }
+
+    /// HTML that cannot stand in SVG or MathML ends them, up to an element that holds HTML.
+    fn leave_foreign(&mut self) {
+        while self.is_foreign() {
+            self.foreign.pop();
+        }
+    }
+
+    /// Shows text, character references decoded.
+    fn show(&mut self, start: usize, end: usize) {
+        if self.hidden == 0 {
+            self.sink.push(&entities::decode(self.slice(start, end), Place::Text));
+        }
+    }
+
+    fn show_verbatim(&mut self, start: usize, end: usize) {
+        if self.hidden == 0 {
+            self.sink.push(self.slice(start, end));
+        }
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.html.get(start..end).unwrap_or_default()
+    }
+
+    /// Ends the open `<a>`: what was shown since is its text, unless an earlier one had some.
+    pub(super) fn close_anchor(&mut self) {
+        let Some((link, start)) = self.anchor.take() else { return };
+        let shown = self.sink.between(start, self.sink.position());
+        let start = start + (shown.len() - shown.trim_start().len());
+        let text = shown.trim_start();
+        let length = (0..=text.len().min(ANCHOR_TEXT_BYTES_MAX))
+            .rev()
+            .find(|length| text.is_char_boundary(*length))
+            .unwrap_or(0);
+        if let Some(link) = self.scan.links.get_mut(link).filter(|link| link.text.0 == link.text.1)
+        {
+            link.text = (start, start + length);
+        }
+    }
+
+    fn finish(mut self) -> Scan<'a> {
+        self.close_anchor();
+        if self.late {
+            self.scan.reasons.push(Reason::ParseLimit { limit: "parse.max_time".to_owned() });
+        }
+        let (text, cut) = self.sink.finish();
+        if cut {
+            let limit = format!("{} bytes of text", self.options.text_bytes_max);
+            self.scan.reasons.push(Reason::ParseLimit { limit });
+        }
+        self.scan.text = text;
+        self.scan
+    }
+}
