@@ -81,7 +81,8 @@ fn detect(body: &[u8]) -> &'static Encoding {
     let rest = body.get(first..).unwrap_or(body);
     let sample = rest.get(..DETECT_BYTES).unwrap_or(rest);
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(sample, sample.len() == rest.len());
+    // Never the last: a body cut inside a character is still what it was.
+    detector.feed(sample, false);
     detector.guess(None, Utf8Detection::Allow)
 }
 

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use bytes::Bytes;
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use libdeflater::Decompressor;
+use memchr::memmem;
 
 use crate::types::{Headers, Reason, SizeLimit};
 
@@ -19,6 +20,8 @@ const ONE_SHOT_BYTES_MAX: usize = 4 << 20;
 const RATIO_FLOOR_BYTES: usize = 64 << 10;
 /// The window of a zstd frame, as RFC 9659 bounds it: 8 MiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Magic and method of a gzip member.
+const MEMBER_START: &[u8] = b"\x1f\x8b\x08";
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// How much may come out.
@@ -123,17 +126,16 @@ fn undo(coding: Coding, body: &[u8], by_ratio: usize, limits: &DecodeLimits) -> 
 /// The common case: one member whose trailer tells its size. `None` sends it to the stream.
 fn gzip_at_once(body: &[u8], max: usize) -> Option<Vec<u8>> {
     let (_, trailer) = body.split_last_chunk::<8>()?;
-    let [c0, c1, c2, c3, s0, s1, s2, s3] = *trailer;
+    let [_, _, _, _, s0, s1, s2, s3] = *trailer;
     let size = usize::try_from(u32::from_le_bytes([s0, s1, s2, s3])).ok()?;
-    if size > max.min(ONE_SHOT_BYTES_MAX) {
+    // libdeflate stops after the first member, so whatever looks like a second one is streamed.
+    let is_one = memmem::find(body.get(MEMBER_START.len()..)?, MEMBER_START).is_none();
+    if size > max.min(ONE_SHOT_BYTES_MAX) || !is_one {
         return None;
     }
     let mut out = vec![0; size];
     let written = Decompressor::new().gzip_decompress(body, &mut out).ok()?;
-    // libdeflate stops after the first member; only if that one ends the body is this all.
-    let is_all =
-        written == size && libdeflater::crc32(&out) == u32::from_le_bytes([c0, c1, c2, c3]);
-    is_all.then_some(out)
+    (written == size).then_some(out)
 }
 
 /// Members one after the other; what follows them and is no gzip is padding, as browsers hold.
@@ -145,7 +147,7 @@ fn gzip_members(body: &[u8], out: &mut Output) -> io::Result<Taken> {
             return Ok(Taken::Cut);
         }
         rest = member.into_inner();
-        if !rest.starts_with(&[0x1f, 0x8b]) {
+        if !rest.starts_with(MEMBER_START) {
             return Ok(Taken::Whole);
         }
     }

@@ -27,9 +27,10 @@ pub(super) enum Attr {
     Srcset,
     Type,
     XlinkHref,
+    XmlLang,
 }
 
-const ATTR_COUNT: usize = Attr::XlinkHref as usize + 1;
+const ATTR_COUNT: usize = Attr::XmlLang as usize + 1;
 
 impl Attr {
     fn of(name: &[u8]) -> Option<Self> {
@@ -60,6 +61,7 @@ impl Attr {
             b"srcset" => Self::Srcset,
             b"type" => Self::Type,
             b"xlink:href" => Self::XlinkHref,
+            b"xml:lang" => Self::XmlLang,
             _ => return None,
         })
     }

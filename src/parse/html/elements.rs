@@ -91,7 +91,7 @@ impl<'a> Scanner<'a, '_> {
 
     fn html_element(&mut self) {
         if self.scan.language.is_none() {
-            self.scan.language = self.field(Attr::Lang);
+            self.scan.language = self.field(Attr::Lang).or_else(|| self.field(Attr::XmlLang));
         }
     }
 

@@ -29,6 +29,8 @@ pub struct ScanOptions<'o> {
     pub text_bytes_max: usize,
     /// Names of `<meta>` to keep besides those the scan reads itself, in lower case.
     pub meta_names: &'o [&'o str],
+    /// The type says XML: `/>` ends an element, CDATA is text.
+    pub is_xml: bool,
     /// Time is up (P2). Asked at coarse intervals.
     pub out_of_time: &'o dyn Fn() -> bool,
 }
@@ -171,7 +173,8 @@ impl<'a> Scanner<'a, '_> {
         if rest.starts_with(b"<!--") {
             return comment_end(bytes, open + 4);
         }
-        if !rest.starts_with(b"<![CDATA[") || !self.is_foreign() {
+        let has_cdata = self.options.is_xml || self.is_foreign();
+        if !has_cdata || !rest.starts_with(b"<![CDATA[") {
             return after_bracket(bytes, open + 2);
         }
         let start = open + 9;
@@ -201,12 +204,18 @@ impl<'a> Scanner<'a, '_> {
         if tag.breaks_out() && self.is_foreign() {
             self.leave_foreign();
         }
-        let raw = !self.is_foreign();
+        let raw = !self.is_foreign() && !(self.options.is_xml && end.self_closing);
         self.enter(tag, end.self_closing);
         if self.hidden == 0 {
             self.element(tag);
         }
-        if raw { self.content(tag, start..name_end, end.next) } else { end.next }
+        if raw {
+            return self.content(tag, start..name_end, end.next);
+        }
+        if tag == Tag::A && end.self_closing {
+            self.close_anchor();
+        }
+        end.next
     }
 
     /// Jumps over the content of elements whose content is no markup.
@@ -282,7 +291,7 @@ impl<'a> Scanner<'a, '_> {
     fn enter(&mut self, tag: Tag, self_closing: bool) {
         let inside = self.foreign.last().copied();
         match tag {
-            Tag::Template if !self.is_foreign() => {
+            Tag::Template if !self.is_foreign() && !(self.options.is_xml && self_closing) => {
                 let hides = self.attributes.get(super::attributes::Attr::ShadowRootMode).is_none();
                 self.templates.push(hides);
                 self.hidden += usize::from(hides);
