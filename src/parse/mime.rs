@@ -28,18 +28,19 @@ impl Mime {
     /// The type of a response, from all its Content-Type headers: the last valid one, with the
     /// charset of an earlier one of the same type where it has none itself.
     pub fn of_response(headers: &Headers) -> Option<Self> {
+        // Bytes beyond ASCII are Latin-1, and a quote may run over several headers.
+        let values = headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case("content-type"));
+        let values: Vec<String> =
+            values.map(|(_, value)| value.iter().map(|byte| char::from(*byte)).collect()).collect();
+        let joined = values.join(", ");
         let mut found: Option<Self> = None;
-        for (_, value) in headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case("content-type")) {
-            // Bytes beyond ASCII are Latin-1, as HTTP has them.
-            let text: String = value.iter().map(|byte| char::from(*byte)).collect();
-            for part in split_values(&text) {
-                let Some(mime) = Self::parse(part).filter(|mime| mime.essence != "*/*") else {
-                    continue;
-                };
-                let kept = found.take().filter(|before| before.essence == mime.essence);
-                let charset = mime.charset.or(kept.and_then(|before| before.charset));
-                found = Some(Self { essence: mime.essence, charset });
-            }
+        for part in split_values(&joined) {
+            let Some(mime) = Self::parse(part).filter(|mime| mime.essence != "*/*") else {
+                continue;
+            };
+            let kept = found.take().filter(|before| before.essence == mime.essence);
+            let charset = mime.charset.or(kept.and_then(|before| before.charset));
+            found = Some(Self { essence: mime.essence, charset });
         }
         found
     }

@@ -35,7 +35,7 @@ impl<'a> Scanner<'a, '_> {
             Tag::Frame => self.frame(LinkKind::Frame),
             Tag::Html => self.html_element(),
             Tag::Iframe => self.frame(LinkKind::Iframe),
-            Tag::Image => self.image(),
+            Tag::Image | Tag::SvgImage => self.image(),
             Tag::Input => self.input(),
             Tag::Link => self.link_element(),
             Tag::Meta => self.meta(),
@@ -174,8 +174,8 @@ impl<'a> Scanner<'a, '_> {
         if tokens(rel).next().is_none() {
             return;
         }
-        // These name a host to get ready for, not a thing to fetch.
-        if ["dns-prefetch", "preconnect"].iter().any(|name| has(name)) {
+        // These name a host to get ready for or a place to send to, not a thing to fetch.
+        if ["dns-prefetch", "preconnect", "pingback", "webmention"].iter().any(|name| has(name)) {
             return;
         }
         let canonical = has("canonical");

@@ -103,6 +103,7 @@ pub fn scan<'a>(html: &'a str, options: &ScanOptions<'_>) -> Scan<'a> {
         templates: Vec::new(),
         hidden: 0,
         foreign: Vec::new(),
+        muted: false,
         in_post_form: false,
         depth: 0,
         tags: 0,
@@ -127,6 +128,8 @@ pub(super) struct Scanner<'a, 'o> {
     /// How many of them do; nothing inside is shown or followed.
     hidden: usize,
     foreign: Vec<Foreign>,
+    /// Inside `<style>` or `<script>` of SVG, whose text is no raw text but is not shown either.
+    muted: bool,
     pub(super) in_post_form: bool,
     depth: usize,
     tags: u32,
@@ -156,7 +159,10 @@ impl<'a> Scanner<'a, '_> {
             Some(b'/') => match bytes.get(open + 2) {
                 Some(first) if first.is_ascii_alphabetic() => self.end_tag(open + 2),
                 Some(_) => after_bracket(bytes, open + 2),
-                None => bytes.len(),
+                None => {
+                    self.show(open, bytes.len());
+                    bytes.len()
+                }
             },
             Some(first) if first.is_ascii_alphabetic() => self.start_tag(open + 1),
             Some(_) | None => {
@@ -257,6 +263,7 @@ impl<'a> Scanner<'a, '_> {
         match tag {
             Tag::A => self.close_anchor(),
             Tag::Form => self.in_post_form = false,
+            Tag::RawText | Tag::Script => self.muted = false,
             Tag::Template => {
                 if self.templates.pop() == Some(true) {
                     self.hidden -= 1;
@@ -296,6 +303,7 @@ impl<'a> Scanner<'a, '_> {
                 self.templates.push(hides);
                 self.hidden += usize::from(hides);
             }
+            Tag::RawText | Tag::Script if self.is_foreign() => self.muted = !self_closing,
             Tag::Svg if !self_closing => self.push_foreign(Foreign::Svg),
             Tag::Math if !self_closing => self.push_foreign(Foreign::Math),
             Tag::SvgHtml | Tag::Title if inside == Some(Foreign::Svg) && !self_closing => {
@@ -323,11 +331,13 @@ impl<'a> Scanner<'a, '_> {
     fn leave(&mut self, what: Foreign) {
         if let Some(at) = self.foreign.iter().rposition(|open| *open == what) {
             self.foreign.truncate(at);
+            self.muted = false;
         }
     }
 
     /// HTML that cannot stand in SVG or MathML ends them, up to an element that holds HTML.
     fn leave_foreign(&mut self) {
+        self.muted = false;
         while self.is_foreign() {
             self.foreign.pop();
         }
@@ -335,13 +345,13 @@ impl<'a> Scanner<'a, '_> {
 
     /// Shows text, character references decoded.
     fn show(&mut self, start: usize, end: usize) {
-        if self.hidden == 0 {
+        if self.hidden == 0 && !self.muted {
             self.sink.push(&entities::decode(self.slice(start, end), Place::Text));
         }
     }
 
     fn show_verbatim(&mut self, start: usize, end: usize) {
-        if self.hidden == 0 {
+        if self.hidden == 0 && !self.muted {
             self.sink.push(self.slice(start, end));
         }
     }

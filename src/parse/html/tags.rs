@@ -20,6 +20,8 @@ pub(super) enum Tag {
     Html,
     Iframe,
     Image,
+    /// `image`: in SVG an element, else another name of `img`.
+    SvgImage,
     Input,
     Link,
     Math,
@@ -82,7 +84,8 @@ impl Tag {
             b"frame" => Self::Frame,
             b"html" => Self::Html,
             b"iframe" => Self::Iframe,
-            b"img" | b"image" => Self::Image,
+            b"img" => Self::Image,
+            b"image" => Self::SvgImage,
             b"input" => Self::Input,
             b"ins" | b"del" | b"q" => Self::InlineQuote,
             b"link" => Self::Link,
@@ -155,6 +158,7 @@ impl Tag {
             | Self::InlineQuote
             | Self::Embed
             | Self::Image
+            | Self::SvgImage
             | Self::Link
             | Self::Math
             | Self::MathText
