@@ -341,3 +341,6 @@ pub fn redirect_link(base: &CrawlUrl, location: &[u8]) -> Result<CrawlUrl, Reaso
     }
     base.join(text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use memchr::{memchr, memmem};
 
-use super::attributes::{Attributes, is_space};
+use super::attributes::{Attr, Attributes, is_space};
 use super::entities::{self, Place};
 use super::raw_text::{after_bracket, comment_end, raw_text_end, script_end};
 use super::tags::Tag;
@@ -88,6 +88,11 @@ enum Foreign {
     Math,
     /// HTML inside one of them.
     Html(Tag),
+}
+
+/// In which of the two an element that holds HTML stands.
+fn home(tag: Tag) -> Foreign {
+    if tag == Tag::MathText { Foreign::Math } else { Foreign::Svg }
 }
 
 /// Reads a page. Time and memory are linear in its length.
@@ -210,7 +215,8 @@ impl<'a> Scanner<'a, '_> {
         if tag.breaks_out() && self.is_foreign() {
             self.leave_foreign();
         }
-        let raw = !self.is_foreign() && !(self.options.is_xml && end.self_closing);
+        let is_empty = self.options.is_xml && end.self_closing;
+        let raw = !self.is_foreign() && !is_empty;
         self.enter(tag, end.self_closing);
         if self.hidden == 0 {
             self.element(tag);
@@ -228,22 +234,22 @@ impl<'a> Scanner<'a, '_> {
     fn content(&mut self, tag: Tag, name: std::ops::Range<usize>, start: usize) -> usize {
         let bytes = self.html.as_bytes();
         let name = bytes.get(name).unwrap_or_default();
-        let end = match tag {
-            Tag::Script => script_end(bytes, start),
-            Tag::Plaintext => bytes.len(),
-            Tag::RawText | Tag::Xmp | Tag::Iframe | Tag::Title | Tag::Textarea => {
-                raw_text_end(bytes, start, name)
-            }
-            _ => return start,
+        let end = if tag == Tag::Script {
+            script_end(bytes, start)
+        } else if tag == Tag::Plaintext {
+            bytes.len()
+        } else if tag.is_raw_text() {
+            raw_text_end(bytes, start, name)
+        } else {
+            return start;
         };
-        match tag {
-            Tag::Plaintext | Tag::Xmp => self.show_verbatim(start, end),
-            Tag::Textarea => self.show(start, end),
-            Tag::Title if self.scan.title.is_none() && self.hidden == 0 => {
-                let title = entities::decode(self.slice(start, end), Place::Text);
-                self.scan.title = Some(fold(&title, FIELD_BYTES_MAX).0);
-            }
-            _ => {}
+        if matches!(tag, Tag::Plaintext | Tag::Xmp) {
+            self.show_verbatim(start, end);
+        } else if tag == Tag::Textarea {
+            self.show(start, end);
+        } else if tag == Tag::Title && self.scan.title.is_none() && self.hidden == 0 {
+            let title = entities::decode(self.slice(start, end), Place::Text);
+            self.scan.title = Some(fold(&title, FIELD_BYTES_MAX).0);
         }
         end
     }
@@ -260,28 +266,36 @@ impl<'a> Scanner<'a, '_> {
         if tag.separates() {
             self.sink.separate();
         }
-        match tag {
-            Tag::A => self.close_anchor(),
-            Tag::Form => self.in_post_form = false,
-            Tag::RawText | Tag::Script => self.muted = false,
-            Tag::Template => {
-                if self.templates.pop() == Some(true) {
-                    self.hidden -= 1;
-                }
-            }
-            Tag::Svg => self.leave(Foreign::Svg),
-            Tag::Math => self.leave(Foreign::Math),
-            Tag::SvgHtml | Tag::MathText | Tag::Title => self.leave(Foreign::Html(tag)),
-            _ => {}
-        }
+        self.close(tag);
         end.next
+    }
+
+    /// What an end tag ends.
+    fn close(&mut self, tag: Tag) {
+        if tag == Tag::A {
+            self.close_anchor();
+        } else if tag == Tag::Form {
+            self.in_post_form = false;
+        } else if tag == Tag::Template {
+            let hid = self.templates.pop() == Some(true);
+            self.hidden -= usize::from(hid);
+        } else if matches!(tag, Tag::RawText | Tag::Script) {
+            self.muted = false;
+        } else if tag == Tag::Svg {
+            self.leave(Foreign::Svg);
+        } else if tag == Tag::Math {
+            self.leave(Foreign::Math);
+        } else if tag.may_hold_html() {
+            self.leave(Foreign::Html(tag));
+        }
     }
 
     /// P2: counts what a tree would hold, and asks for the time.
     fn count(&mut self, tag: Tag, self_closing: bool) {
         self.tick();
         self.scan.attributes_max = self.scan.attributes_max.max(self.attributes.count());
-        if !tag.is_void() && !(self_closing && self.is_foreign()) {
+        let is_empty = tag.is_void() || self_closing && self.is_foreign();
+        if !is_empty {
             self.depth += 1;
             self.scan.depth_max = self.scan.depth_max.max(self.depth);
         }
@@ -296,23 +310,22 @@ impl<'a> Scanner<'a, '_> {
 
     /// Keeps track of templates and foreign content.
     fn enter(&mut self, tag: Tag, self_closing: bool) {
-        let inside = self.foreign.last().copied();
-        match tag {
-            Tag::Template if !self.is_foreign() && !(self.options.is_xml && self_closing) => {
-                let hides = self.attributes.get(super::attributes::Attr::ShadowRootMode).is_none();
-                self.templates.push(hides);
-                self.hidden += usize::from(hides);
-            }
-            Tag::RawText | Tag::Script if self.is_foreign() => self.muted = !self_closing,
-            Tag::Svg if !self_closing => self.push_foreign(Foreign::Svg),
-            Tag::Math if !self_closing => self.push_foreign(Foreign::Math),
-            Tag::SvgHtml | Tag::Title if inside == Some(Foreign::Svg) && !self_closing => {
-                self.push_foreign(Foreign::Html(tag));
-            }
-            Tag::MathText if inside == Some(Foreign::Math) && !self_closing => {
-                self.push_foreign(Foreign::Html(tag));
-            }
-            _ => {}
+        let is_foreign = self.is_foreign();
+        let is_empty = self_closing && (is_foreign || self.options.is_xml);
+        if tag == Tag::Template && !is_foreign && !is_empty {
+            let hides = self.attributes.get(Attr::ShadowRootMode).is_none();
+            self.templates.push(hides);
+            self.hidden += usize::from(hides);
+        } else if matches!(tag, Tag::RawText | Tag::Script) && is_foreign {
+            self.muted = !is_empty;
+        } else if self_closing {
+            // `<svg/>` ends at once in HTML too.
+        } else if tag == Tag::Svg {
+            self.push_foreign(Foreign::Svg);
+        } else if tag == Tag::Math {
+            self.push_foreign(Foreign::Math);
+        } else if tag.may_hold_html() && self.foreign.last() == Some(&home(tag)) {
+            self.push_foreign(Foreign::Html(tag));
         }
     }
 

@@ -198,6 +198,16 @@ impl Tag {
         )
     }
 
+    /// Its content is text up to its end tag.
+    pub(super) fn is_raw_text(self) -> bool {
+        matches!(self, Self::RawText | Self::Xmp | Self::Iframe | Self::Title | Self::Textarea)
+    }
+
+    /// In SVG or MathML, HTML goes on inside it.
+    pub(super) fn may_hold_html(self) -> bool {
+        matches!(self, Self::SvgHtml | Self::MathText | Self::Title)
+    }
+
     /// It has no end tag.
     pub(super) fn is_void(self) -> bool {
         matches!(
