@@ -76,6 +76,7 @@ fn scanned<'a>(html: &'a str, meta_names: &[&str]) -> Scan<'a> {
         links_max: 1000,
         text_bytes_max: 1 << 20,
         meta_names,
+        measures_depth: false,
         is_xml: false,
         out_of_time: &|| false,
     };

@@ -10,7 +10,7 @@ use super::select::extract;
 use crate::types::Reason;
 
 /// Beyond these a tree costs more than its page: its builder is not linear in them (P2).
-const EXTRACT_DEPTH_MAX: usize = 512;
+const EXTRACT_DEPTH_MAX: usize = 256;
 const EXTRACT_ATTRIBUTES_MAX: usize = 1000;
 const EXTRACT_BYTES_MAX: usize = 4 << 20;
 
@@ -32,6 +32,7 @@ impl Handler for HtmlHandler {
             links_max: limits.links_max,
             text_bytes_max: limits.text_bytes_max,
             meta_names: &meta_names,
+            measures_depth: input.extractors.iter().any(|one| one.matches(input.url)),
             is_xml: mime.is_some_and(|mime| mime.essence.ends_with("xml")),
             out_of_time: input.out_of_time,
         };

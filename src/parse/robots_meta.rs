@@ -141,7 +141,8 @@ fn parts(value: &str) -> Vec<String> {
 }
 
 fn is_open_date(part: &str) -> bool {
-    part.to_ascii_lowercase().contains("unavailable_after")
+    !part.contains(',')
+        && part.to_ascii_lowercase().contains("unavailable_after")
         && !part.bytes().any(|byte| byte.is_ascii_digit())
 }
 

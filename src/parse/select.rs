@@ -13,9 +13,12 @@ use thiserror::Error;
 use super::html::fold;
 use crate::types::CrawlUrl;
 
-/// Values of one field, and bytes of each; more are left out.
-const VALUES_MAX: usize = 1000;
+/// Bytes of one value; more are cut.
 const VALUE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of all values of a page; what comes after them is left out.
+const FIELDS_BYTES_MAX: usize = 4 << 20;
+/// Values of one field.
+const VALUES_MAX: usize = 1000;
 
 /// What is wrong with an `[[extract]]` section.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -107,11 +110,24 @@ impl Field {
             Some(attribute) => element.value().attr(attribute)?.to_owned(),
             None => match element.value().attr("content") {
                 Some(content) if element.value().name() == "meta" => content.to_owned(),
-                Some(_) | None => element.text().collect(),
+                Some(_) | None => text_of(element),
             },
         };
         Some(fold(&value, VALUE_BYTES_MAX).0).filter(|value| !value.is_empty())
     }
+}
+
+/// The text inside an element, as far as a value may go: elements that hold each other would
+/// otherwise have the page's text copied for each.
+fn text_of(element: ElementRef<'_>) -> String {
+    let mut text = String::new();
+    for piece in element.text() {
+        text.push_str(piece);
+        if text.len() > 2 * VALUE_BYTES_MAX {
+            break;
+        }
+    }
+    text
 }
 
 /// The fields that the extractors for this page find; fields without a value are left out.
@@ -126,9 +142,14 @@ pub fn extract(
         return found;
     }
     let document = Html::parse_document(html);
+    let mut room = FIELDS_BYTES_MAX;
     for field in ours.iter().flat_map(|extractor| &extractor.fields) {
         let values = document.select(&field.selector).filter_map(|element| field.value(element));
-        let values: Vec<_> = values.take(VALUES_MAX).collect();
+        let fits = |value: &String| {
+            room = room.saturating_sub(value.len());
+            room > 0
+        };
+        let values: Vec<_> = values.take(VALUES_MAX).take_while(fits).collect();
         if !values.is_empty() {
             found.entry(field.name.clone()).or_default().extend(values);
         }

@@ -11,6 +11,7 @@ mod raw_text;
 mod text;
 mod refresh;
 mod srcset;
+mod nesting;
 mod scanner;
 mod elements;
 

@@ -72,6 +72,7 @@ fn by_scan(html: &str) -> (Vec<(LinkKind, String)>, String, Option<String>) {
         links_max: 10_000,
         text_bytes_max: 1 << 20,
         meta_names: &[],
+        measures_depth: false,
         is_xml: false,
         out_of_time: &|| false,
     };

@@ -7,6 +7,7 @@ use memchr::{memchr, memmem};
 
 use super::attributes::{Attr, Attributes, is_space};
 use super::entities::{self, Place};
+use super::nesting::Nesting;
 use super::raw_text::{after_bracket, comment_end, raw_text_end, script_end};
 use super::tags::Tag;
 use super::text::{TextSink, fold};
@@ -29,6 +30,8 @@ pub struct ScanOptions<'o> {
     pub text_bytes_max: usize,
     /// Names of `<meta>` to keep besides those the scan reads itself, in lower case.
     pub meta_names: &'o [&'o str],
+    /// Measure [`Scan::depth_max`], which costs time and is needed only before a tree is built.
+    pub measures_depth: bool,
     /// The type says XML: `/>` ends an element, CDATA is text.
     pub is_xml: bool,
     /// Time is up (P2). Asked at coarse intervals.
@@ -75,9 +78,9 @@ pub struct Scan<'a> {
     pub text: String,
     /// What was cut, and by which limit.
     pub reasons: Vec<Reason>,
-    /// The deepest nesting of start tags without end tags: what a tree would have to hold.
+    /// How deep a tree of it would be, at most; 0 unless asked for.
     pub depth_max: usize,
-    /// The most attributes on one tag.
+    /// The most attributes on one element; those of `<html>` and `<body>` add up, as in a tree.
     pub attributes_max: usize,
 }
 
@@ -110,7 +113,8 @@ pub fn scan<'a>(html: &'a str, options: &ScanOptions<'_>) -> Scan<'a> {
         foreign: Vec::new(),
         muted: false,
         in_post_form: false,
-        depth: 0,
+        nesting: Nesting::default(),
+        root_attributes: 0,
         tags: 0,
         late: false,
     };
@@ -136,7 +140,8 @@ pub(super) struct Scanner<'a, 'o> {
     /// Inside `<style>` or `<script>` of SVG, whose text is no raw text but is not shown either.
     muted: bool,
     pub(super) in_post_form: bool,
-    depth: usize,
+    nesting: Nesting,
+    root_attributes: usize,
     tags: u32,
     late: bool,
 }
@@ -204,11 +209,12 @@ impl<'a> Scanner<'a, '_> {
     fn start_tag(&mut self, start: usize) -> usize {
         let bytes = self.html.as_bytes();
         let name_end = self.name_end(start);
-        let tag = Tag::of(bytes.get(start..name_end).unwrap_or_default());
+        let name = bytes.get(start..name_end).unwrap_or_default();
+        let tag = Tag::of(name);
         let Some(end) = self.attributes.read(self.html, name_end, tag.has_attributes()) else {
             return bytes.len();
         };
-        self.count(tag, end.self_closing);
+        self.count(tag, name, end.self_closing && self.is_foreign());
         if tag.separates() {
             self.sink.separate();
         }
@@ -222,7 +228,7 @@ impl<'a> Scanner<'a, '_> {
             self.element(tag);
         }
         if raw {
-            return self.content(tag, start..name_end, end.next);
+            return self.content(tag, name, end.next);
         }
         if tag == Tag::A && end.self_closing {
             self.close_anchor();
@@ -231,9 +237,8 @@ impl<'a> Scanner<'a, '_> {
     }
 
     /// Jumps over the content of elements whose content is no markup.
-    fn content(&mut self, tag: Tag, name: std::ops::Range<usize>, start: usize) -> usize {
+    fn content(&mut self, tag: Tag, name: &[u8], start: usize) -> usize {
         let bytes = self.html.as_bytes();
-        let name = bytes.get(name).unwrap_or_default();
         let end = if tag == Tag::Script {
             script_end(bytes, start)
         } else if tag == Tag::Plaintext {
@@ -257,12 +262,15 @@ impl<'a> Scanner<'a, '_> {
     fn end_tag(&mut self, start: usize) -> usize {
         let bytes = self.html.as_bytes();
         let name_end = self.name_end(start);
-        let tag = Tag::of(bytes.get(start..name_end).unwrap_or_default());
+        let name = bytes.get(start..name_end).unwrap_or_default();
+        let tag = Tag::of(name);
         let Some(end) = self.attributes.read(self.html, name_end, false) else {
             return bytes.len();
         };
         self.tick();
-        self.depth = self.depth.saturating_sub(usize::from(!tag.is_void()));
+        if self.options.measures_depth {
+            self.nesting.end(name);
+        }
         if tag.separates() {
             self.sink.separate();
         }
@@ -291,13 +299,16 @@ impl<'a> Scanner<'a, '_> {
     }
 
     /// P2: counts what a tree would hold, and asks for the time.
-    fn count(&mut self, tag: Tag, self_closing: bool) {
+    fn count(&mut self, tag: Tag, name: &[u8], is_empty: bool) {
         self.tick();
-        self.scan.attributes_max = self.scan.attributes_max.max(self.attributes.count());
-        let is_empty = tag.is_void() || self_closing && self.is_foreign();
-        if !is_empty {
-            self.depth += 1;
-            self.scan.depth_max = self.scan.depth_max.max(self.depth);
+        let mut attributes = self.attributes.count();
+        if matches!(tag, Tag::Html | Tag::Body) {
+            self.root_attributes += attributes;
+            attributes = self.root_attributes;
+        }
+        self.scan.attributes_max = self.scan.attributes_max.max(attributes);
+        if self.options.measures_depth && !tag.is_void() && !is_empty {
+            self.nesting.start(name, tag.separates());
         }
     }
 
@@ -391,6 +402,7 @@ impl<'a> Scanner<'a, '_> {
 
     fn finish(mut self) -> Scan<'a> {
         self.close_anchor();
+        self.scan.depth_max = self.nesting.max();
         if self.late {
             self.scan.reasons.push(Reason::ParseLimit { limit: "parse.max_time".to_owned() });
         }

@@ -14,7 +14,17 @@ fn read_with<'a>(
     out_of_time: &dyn Fn() -> bool,
 ) -> Scan<'a> {
     let meta_names = &["robots", "mehman"];
-    scan(html, &ScanOptions { links_max, text_bytes_max, meta_names, is_xml: false, out_of_time })
+    scan(
+        html,
+        &ScanOptions {
+            links_max,
+            text_bytes_max,
+            meta_names,
+            measures_depth: true,
+            is_xml: false,
+            out_of_time,
+        },
+    )
 }
 
 /// One line a link: kind, URL, text, rel, `!` where it is not to be followed.
@@ -131,6 +141,7 @@ fn xml_elements_end_where_they_say() {
         links_max: 10,
         text_bytes_max: 100,
         meta_names: &[],
+        measures_depth: false,
         is_xml,
         out_of_time: &|| false,
     };
@@ -199,10 +210,25 @@ fn hostile_pages_end() {
 }
 
 #[test]
-fn counts_of_what_a_tree_would_hold_are_kept() {
-    assert_eq!(read(&"<div>".repeat(600)).depth_max, 600);
-    assert_eq!(read(&"<p><img><br></p>".repeat(600)).depth_max, 1);
+fn what_a_tree_would_hold_is_never_underestimated() {
+    let depth = |html: &str| read(&html.repeat(600)).depth_max;
+    for flat in [
+        "<p><img><br></p>",
+        "<p>one",
+        "<p>one<div></div>",
+        "<ul><li>a<li>b</ul>",
+        "<table><tr><td>1<td>2<tr><td>3</table>",
+        "<DIV><Span></sPAN></div>",
+        "<svg><path /><g/></svg>",
+        "<select><option>1<option>2</select>",
+    ] {
+        assert!(depth(flat) < 8, "{flat} {}", depth(flat));
+    }
+    for deep in ["<div>", "<div></span>", "<b><div></b>", "<p><b></p>", "<p><b x=1><p>"] {
+        assert!(depth(deep) >= 600, "{deep} {}", depth(deep));
+    }
     assert_eq!(read("<a a b=c d>").attributes_max, 3);
+    assert_eq!(read(&"<body a><html b>".repeat(600)).attributes_max, 1200);
 }
 
 #[test]
