@@ -46,7 +46,8 @@ fn plain_text_declares_nothing() {
 
 #[test]
 fn detection_works_behind_a_long_head_and_on_cut_bodies() {
-    let russian = WINDOWS_1251.encode("Съешь же ещё этих мягких булок").0.into_owned();
+    let russian = "Съешь же ещё этих мягких булок";
+    let russian = WINDOWS_1251.encode(russian).0.into_owned();
     let body = [vec![b' '; 100_000], russian].concat();
     assert_eq!(to_text(&body, None, true).encoding, WINDOWS_1251);
     let cut = "это страница, которая оборвалась".as_bytes();

@@ -22,7 +22,8 @@ proptest! {
 
     #[test]
     fn the_short_way_is_the_long_way(
-        reference in "(https?://|//|/)?([a-zA-Z0-9~]{0,3}|\\.|\\.\\.|xn--|%2[eE]|%|:|\\?|#|/|-|_|=|&|\\+|'|\\||\\\\| |é|;|@|127|\\[){0,8}",
+        reference in "(https?://|//|/)?([a-zA-Z0-9~]{0,3}|\\.|\\.\\.|xn--|%2[eE]|%|:|\
+            \\?|#|/|-|_|=|&|\\+|'|\\||\\\\| |é|;|@|127|\\[){0,8}",
         base_url in prop::sample::select(vec![
             "http://example.com/", "https://example.com:8080/a/b/c.html?q=/x#f",
             "http://[::1]/a", "http://example.com/a//b/", "http://example.com/?/x",
