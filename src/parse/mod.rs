@@ -1,1 +1,21 @@
-//! Pointers in, links and documents out.
+//! Bytes of a response in, a document and its links out.
+//!
+//! The core is pure and synchronous: no clock, no I/O, no task; the time limit comes in as a
+//! question. The actor around it owns the waiting and the retries.
+
+pub mod handler;
+pub mod decode;
+pub mod mime;
+pub mod charset;
+mod page;
+pub mod html;
+pub mod links;
+pub mod robots_meta;
+pub mod simhash;
+pub mod select;
+
+pub use handler::{
+    Handler, Input, Limits, PARSER_VERSION, Parsed, TextHandler, handler_for, parse,
+};
+pub use links::{LinkRef, Links, redirect_link};
+pub use page::HtmlHandler;

@@ -1,0 +1,208 @@
+//! Content-Encoding undone, within limits (H1, P2).
+//!
+//! gzip goes through libdeflate into one buffer of the announced size where that is small;
+//! anything else is streamed. What was decoded before a limit or a fault is kept, with a reason.
+
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
+use libdeflater::Decompressor;
+use memchr::memmem;
+
+use crate::types::{Headers, Reason, SizeLimit};
+
+/// More codings than this in a row are refused.
+const LAYERS_MAX: usize = 3;
+/// Announced sizes above this are streamed rather than allocated at once.
+const ONE_SHOT_BYTES_MAX: usize = 4 << 20;
+/// The ratio says nothing about less than this: a small page may well repeat itself.
+const RATIO_FLOOR_BYTES: usize = 64 << 10;
+/// The window of a zstd frame, as RFC 9659 bounds it: 8 MiB.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Magic and method of a gzip member.
+const MEMBER_START: &[u8] = b"\x1f\x8b\x08";
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// How much may come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeLimits {
+    /// `fetch.max_decoded`, in bytes.
+    pub decoded_bytes_max: usize,
+    /// `fetch.max_ratio`: decoded to received bytes.
+    pub ratio_max: usize,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// The decoded body, as far as it goes.
+    pub bytes: Bytes,
+    /// Why it is not whole.
+    pub reason: Option<Reason>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Gzip,
+    Deflate,
+    Zstd,
+}
+
+/// Undoes the content codings that the headers name. Without any, nothing is copied.
+pub fn decode(headers: &Headers, body: &Bytes, limits: &DecodeLimits) -> Decoded {
+    let layers = match codings(headers) {
+        Ok(layers) => layers,
+        Err(reason) => return Decoded { bytes: Bytes::new(), reason: Some(reason) },
+    };
+    let whole = Decoded { bytes: body.clone(), reason: None };
+    if body.is_empty() {
+        return whole;
+    }
+    let by_ratio = body.len().saturating_mul(limits.ratio_max).max(RATIO_FLOOR_BYTES);
+    layers.into_iter().rev().fold(whole, |outer, coding| {
+        let inner = undo(coding, &outer.bytes, by_ratio, limits);
+        Decoded { bytes: inner.bytes, reason: outer.reason.or(inner.reason) }
+    })
+}
+
+/// In the order applied.
+fn codings(headers: &Headers) -> Result<Vec<Coding>, Reason> {
+    let refuse = |why: String| Err(Reason::Decode { why });
+    let mut layers = Vec::new();
+    let values = headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("content-encoding"))
+        .flat_map(|(_, value)| value.split(|b| *b == b','))
+        .map(|value| value.trim_ascii().to_ascii_lowercase());
+    for value in values {
+        match value.as_slice() {
+            b"" | b"identity" => continue,
+            b"gzip" | b"x-gzip" => layers.push(Coding::Gzip),
+            b"deflate" => layers.push(Coding::Deflate),
+            b"zstd" => layers.push(Coding::Zstd),
+            other => {
+                let name = String::from_utf8_lossy(other.get(..32).unwrap_or(other));
+                return refuse(format!("content encoding `{name}` was not asked for"));
+            }
+        }
+        if layers.len() > LAYERS_MAX {
+            return refuse(format!("more than {LAYERS_MAX} content encodings"));
+        }
+    }
+    Ok(layers)
+}
+
+fn undo(coding: Coding, body: &[u8], by_ratio: usize, limits: &DecodeLimits) -> Decoded {
+    let max = limits.decoded_bytes_max.min(by_ratio);
+    let mut out = match coding {
+        Coding::Gzip => match gzip_at_once(body, max) {
+            Some(bytes) => return Decoded { bytes: bytes.into(), reason: None },
+            None => Output::new(max),
+        },
+        Coding::Deflate | Coding::Zstd => Output::new(max),
+    };
+    let ended = match coding {
+        Coding::Gzip => gzip_members(body, &mut out),
+        Coding::Deflate if is_zlib(body) => out.take(&mut ZlibDecoder::new(body)),
+        Coding::Deflate => out.take(&mut DeflateDecoder::new(body)),
+        Coding::Zstd => zstd_frames(body, &mut out),
+    };
+    let reason = match ended {
+        Ok(Taken::Whole) => None,
+        Ok(Taken::Cut) if max < limits.decoded_bytes_max => {
+            let max = u64::try_from(limits.ratio_max).unwrap_or(u64::MAX);
+            Some(Reason::TooLarge { limit: SizeLimit::Ratio, max })
+        }
+        Ok(Taken::Cut) => {
+            let max = u64::try_from(limits.decoded_bytes_max).unwrap_or(u64::MAX);
+            Some(Reason::TooLarge { limit: SizeLimit::Decoded, max })
+        }
+        Err(error) => Some(Reason::Decode { why: error.to_string() }),
+    };
+    Decoded { bytes: out.bytes.into(), reason }
+}
+
+/// The common case: one member whose trailer tells its size. `None` sends it to the stream.
+fn gzip_at_once(body: &[u8], max: usize) -> Option<Vec<u8>> {
+    let (_, trailer) = body.split_last_chunk::<8>()?;
+    let [_, _, _, _, s0, s1, s2, s3] = *trailer;
+    let size = usize::try_from(u32::from_le_bytes([s0, s1, s2, s3])).ok()?;
+    // libdeflate stops after the first member, so whatever looks like a second one is streamed.
+    let is_one = memmem::find(body.get(MEMBER_START.len()..)?, MEMBER_START).is_none();
+    if size > max.min(ONE_SHOT_BYTES_MAX) || !is_one {
+        return None;
+    }
+    let mut out = vec![0; size];
+    let written = Decompressor::new().gzip_decompress(body, &mut out).ok()?;
+    (written == size).then_some(out)
+}
+
+/// Members one after the other; what follows them and is no gzip is padding, as browsers hold.
+fn gzip_members(body: &[u8], out: &mut Output) -> io::Result<Taken> {
+    let mut rest = body;
+    loop {
+        let mut member = GzDecoder::new(rest);
+        if out.take(&mut member)? == Taken::Cut {
+            return Ok(Taken::Cut);
+        }
+        rest = member.into_inner();
+        if !rest.starts_with(MEMBER_START) {
+            return Ok(Taken::Whole);
+        }
+    }
+}
+
+fn zstd_frames(body: &[u8], out: &mut Output) -> io::Result<Taken> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+    out.take(&mut decoder)
+}
+
+/// RFC 1950 header, without a preset dictionary; others send raw deflate under that name.
+fn is_zlib(body: &[u8]) -> bool {
+    match body {
+        [cmf, flags, ..] => {
+            cmf & 0x0f == 8 && (u16::from(*cmf) << 8 | u16::from(*flags)).is_multiple_of(31)
+        }
+        _ => false,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    Whole,
+    Cut,
+}
+
+/// Bytes decoded so far, never more than the bound.
+struct Output {
+    bytes: Vec<u8>,
+    max: usize,
+}
+
+impl Output {
+    fn new(max: usize) -> Self {
+        Self { bytes: Vec::new(), max }
+    }
+
+    fn take(&mut self, from: &mut dyn Read) -> io::Result<Taken> {
+        let mut chunk = [0; CHUNK_BYTES];
+        loop {
+            let read = match from.read(&mut chunk) {
+                Ok(0) => return Ok(Taken::Whole),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let room = self.max - self.bytes.len();
+            self.bytes.extend(chunk.iter().take(read.min(room)));
+            if read > room {
+                return Ok(Taken::Cut);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

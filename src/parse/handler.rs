@@ -1,0 +1,194 @@
+//! A content type is one handler (P3); a response is decoded, sniffed where its type says nothing,
+//! and given to the handler of its type.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::charset::to_text;
+use super::decode::{DecodeLimits, decode};
+use super::html::fold;
+use super::links::Links;
+use super::mime::{Mime, Sniffed, sniff};
+use super::page::HtmlHandler;
+use super::robots_meta::{PageWishes, page_wishes};
+use super::select::Extractor;
+use super::simhash::{simhash, text_fingerprint};
+use crate::types::{CrawlUrl, Headers, Reason};
+
+/// The version of the parser: higher when the same bytes give other links or text.
+pub const PARSER_VERSION: u32 = 1;
+
+/// What one document may cost (P2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of the decoded body.
+    pub decode: DecodeLimits,
+    /// `parse.max_links`: distinct links kept.
+    pub links_max: usize,
+    /// Bytes of text kept.
+    pub text_bytes_max: usize,
+}
+
+impl Default for Limits {
+    /// The contract's: 20 MiB decoded, ratio 200, 10,000 links; and 4 MiB of text.
+    fn default() -> Self {
+        Self {
+            decode: DecodeLimits { decoded_bytes_max: 20 << 20, ratio_max: 200 },
+            links_max: 10_000,
+            text_bytes_max: 4 << 20,
+        }
+    }
+}
+
+/// A response to be parsed.
+#[derive(Clone, Copy)]
+pub struct Input<'i> {
+    /// What was requested.
+    pub url: &'i CrawlUrl,
+    /// The response's headers.
+    pub headers: &'i Headers,
+    /// The body: for [`parse`] as received, for a [`Handler`] with its content coding undone.
+    pub body: &'i Bytes,
+    /// The product token that page-level rules may name.
+    pub product: &'i str,
+    /// The `[[extract]]` sections.
+    pub extractors: &'i [Extractor],
+    /// The document's time is up (P2). Asked at coarse intervals.
+    pub out_of_time: &'i dyn Fn() -> bool,
+}
+
+/// What a document holds.
+#[derive(Clone, Debug, Default)]
+pub struct Parsed {
+    /// The type it was parsed as, without parameters.
+    pub content_type: Option<String>,
+    /// The encoding used to read it, by its WHATWG name.
+    pub charset: Option<&'static str>,
+    /// The language it declares.
+    pub language: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its description.
+    pub description: Option<String>,
+    /// Its canonical URL, absolute.
+    pub canonical: Option<String>,
+    /// Its text, white space folded.
+    pub text: String,
+    /// Its links, absolute.
+    pub links: Links,
+    /// R4, R6: what it asks for.
+    pub wishes: PageWishes,
+    /// `None` where there is too little text.
+    pub simhash: Option<u64>,
+    /// `None` where there is no text.
+    pub text_fingerprint: Option<u128>,
+    /// BLAKE3 of the decoded body, hexadecimal.
+    pub digest: String,
+    /// Why anything is missing or cut.
+    pub reasons: Vec<Reason>,
+    /// From `[[extract]]`.
+    pub fields: BTreeMap<String, Vec<String>>,
+}
+
+/// Reads the documents of some content types.
+pub trait Handler: Sync {
+    /// It reads this type (`type/subtype`, lower case).
+    fn accepts(&self, content_type: &str) -> bool;
+
+    /// Reads a document whose content coding is undone. Bounded by the limits, whatever it holds.
+    fn parse(&self, input: &Input<'_>, limits: &Limits) -> Parsed;
+}
+
+static HANDLERS: [&dyn Handler; 2] = [&HtmlHandler, &TextHandler];
+
+/// The type that a body is read as: the declared one, or what it looks like where that says
+/// nothing or says XML and the root is HTML's.
+pub fn effective_type<'t>(declared: Option<&'t str>, body: &[u8]) -> Option<&'t str> {
+    match declared {
+        None | Some("unknown/unknown" | "application/unknown" | "application/octet-stream") => {
+            match sniff(body) {
+                Sniffed::Html => Some("text/html"),
+                Sniffed::Xml if is_xhtml(body) => Some("application/xhtml+xml"),
+                Sniffed::Xml => Some("text/xml"),
+                Sniffed::Text => Some("text/plain"),
+                Sniffed::Binary => declared,
+            }
+        }
+        Some("text/xml" | "application/xml") if is_xhtml(body) => Some("application/xhtml+xml"),
+        Some(declared) => Some(declared),
+    }
+}
+
+fn is_xhtml(body: &[u8]) -> bool {
+    let head = body.get(..1024).unwrap_or(body);
+    memchr::memmem::find(head, b"<html").is_some()
+}
+
+/// The handler of a content type; `None` where nobody reads it.
+pub fn handler_for(content_type: &str) -> Option<&'static dyn Handler> {
+    HANDLERS.into_iter().find(|handler| handler.accepts(content_type))
+}
+
+/// Parses a response: undoes its content coding, finds its handler, and takes its fingerprints.
+pub fn parse(input: &Input<'_>, limits: &Limits) -> Parsed {
+    let decoded = decode(input.headers, input.body, &limits.decode);
+    let mime = Mime::of_response(input.headers);
+    let declared = mime.as_ref().map(|mime| mime.essence.as_str());
+    let content_type = effective_type(declared, &decoded.bytes);
+    let mut parsed = match content_type.and_then(handler_for) {
+        Some(handler) => handler.parse(&Input { body: &decoded.bytes, ..*input }, limits),
+        None => unread(input, content_type),
+    };
+    parsed.content_type = content_type.map(str::to_owned);
+    parsed.digest = blake3::hash(&decoded.bytes).to_hex().to_string();
+    parsed.reasons.splice(0..0, decoded.reason);
+    if !parsed.text.is_empty() {
+        parsed.simhash = simhash(&parsed.text);
+        parsed.text_fingerprint = Some(text_fingerprint(&parsed.text));
+    }
+    parsed
+}
+
+/// What nobody reads still has its headers' wishes, and its reason.
+fn unread(input: &Input<'_>, content_type: Option<&str>) -> Parsed {
+    let content_type = content_type.unwrap_or("an unknown binary type").to_owned();
+    Parsed {
+        wishes: page_wishes(input.headers, &[], input.product),
+        reasons: vec![Reason::UnwantedType { content_type }],
+        ..Parsed::default()
+    }
+}
+
+/// The language in Content-Language, where it names one only.
+pub(super) fn header_language(headers: &Headers) -> Option<String> {
+    let value = crate::types::header(headers, "content-language")?;
+    Some(value).filter(|value| !value.is_empty() && !value.contains(',')).map(str::to_owned)
+}
+
+/// `text/plain`: text only; what looks like a URL in it is no link.
+pub struct TextHandler;
+
+impl Handler for TextHandler {
+    fn accepts(&self, content_type: &str) -> bool {
+        content_type == "text/plain"
+    }
+
+    fn parse(&self, input: &Input<'_>, limits: &Limits) -> Parsed {
+        let charset = Mime::of_response(input.headers).and_then(|mime| mime.charset);
+        let read = to_text(input.body, charset.as_deref(), false);
+        let (text, cut) = fold(&read.text, limits.text_bytes_max);
+        let limit = format!("{} bytes of text", limits.text_bytes_max);
+        Parsed {
+            charset: Some(read.encoding.name()),
+            language: header_language(input.headers),
+            text,
+            wishes: page_wishes(input.headers, &[], input.product),
+            reasons: cut.then_some(Reason::ParseLimit { limit }).into_iter().collect(),
+            ..Parsed::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

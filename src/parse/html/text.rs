@@ -1,0 +1,132 @@
+//! Visible text, white space folded to single spaces, never longer than its bound (P2, O4).
+
+/// Collects words.
+#[derive(Debug, Default)]
+pub(super) struct TextSink {
+    text: String,
+    gap: bool,
+    bytes_max: usize,
+    cut: bool,
+}
+
+impl TextSink {
+    /// Takes at most `bytes_max` bytes.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// Where the next word goes, in bytes.
+    pub(super) fn position(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Text between two positions.
+    pub(super) fn between(&self, start: usize, end: usize) -> &str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    /// The next word is not the last one's end.
+    pub(super) fn separate(&mut self) {
+        self.gap = true;
+    }
+
+    /// Appends text. Copies as long as the white space is single spaces, so a long run of prose is
+    /// one copy.
+    pub(super) fn push(&mut self, run: &str) {
+        let bytes = run.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let space = space_at(bytes, at);
+            if space > 0 {
+                self.gap = true;
+                at += space;
+                continue;
+            }
+            let end = chunk_end(bytes, at);
+            self.append(run.get(at..end).unwrap_or_default());
+            at = end;
+        }
+    }
+
+    fn append(&mut self, chunk: &str) {
+        let room = self.bytes_max.saturating_sub(self.text.len() + 1);
+        if self.cut || chunk.is_empty() {
+            return;
+        }
+        if self.gap && !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.gap = false;
+        if chunk.len() <= room {
+            self.text.push_str(chunk);
+            return;
+        }
+        self.cut = true;
+        let end = (0..=room).rev().find(|end| chunk.is_char_boundary(*end)).unwrap_or(0);
+        self.text.push_str(chunk.get(..end).unwrap_or_default());
+    }
+
+    /// The text, and whether it was cut.
+    pub(super) fn finish(self) -> (String, bool) {
+        (self.text, self.cut)
+    }
+}
+
+/// White space folded, as a page's text is; for titles, descriptions and plain text.
+pub fn fold(text: &str, bytes_max: usize) -> (String, bool) {
+    let mut sink = TextSink::new(bytes_max);
+    sink.push(text);
+    sink.finish()
+}
+
+/// Bytes of white space at `at`: ASCII white space and controls, and the no-break space.
+fn space_at(bytes: &[u8], at: usize) -> usize {
+    match bytes.get(at) {
+        Some(0..=0x20) => 1,
+        Some(0xC2) if bytes.get(at + 1) == Some(&0xA0) => 2,
+        _ => 0,
+    }
+}
+
+/// The end of what can be copied as it stands.
+fn chunk_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(byte) = bytes.get(at) {
+        let single = *byte == b' ' && at + 1 < bytes.len() && space_at(bytes, at + 1) == 0;
+        if !single && (*byte <= 0x20 || *byte == 0xC2) && space_at(bytes, at) > 0 {
+            return at;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_folds_and_ends_are_trimmed() {
+        let text = |raw| fold(raw, 100).0;
+        assert_eq!(text("  a  b\t\n c d e \u{a0}\u{a0} é\u{a0}f "), "a b c d e é f");
+        assert_eq!(text(" \u{a0}\n"), "");
+        assert_eq!(text("a \u{a0}b"), "a b");
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(fold("ééé", 4), ("é".to_owned(), true));
+        assert_eq!(fold("abc", 4), ("abc".to_owned(), false));
+    }
+
+    #[test]
+    fn runs_join_unless_something_separates_them() {
+        let mut sink = TextSink::new(100);
+        sink.push("wo");
+        sink.push("rd");
+        sink.separate();
+        sink.push("next ");
+        sink.push("one");
+        assert_eq!(sink.finish().0, "word next one");
+    }
+}

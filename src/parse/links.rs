@@ -1,0 +1,346 @@
+//! The links of a page, absolute: one arena of text, spans into it, never a `String` each.
+//!
+//! References are made absolute against the document's base as browsers do. Plain paths take a
+//! short way that gives the same as the `url` crate, everything else goes through it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use encoding_rs::Encoding;
+use url::Url;
+
+use super::html::RawLink;
+use crate::types::{CrawlUrl, Link, LinkKind, Reason};
+
+/// A longer absolute URL is left out: its page must not multiply a long base by its links (P2).
+pub const URL_BYTES_MAX: usize = 8192;
+/// What the arena of a page may hold.
+const ARENA_BYTES_MAX: usize = 16 << 20;
+/// How often the time limit is asked about, in links.
+const LINKS_PER_CHECK: usize = 256;
+
+/// A piece of the arena, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    end: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    url: Span,
+    text: Span,
+    rel: Span,
+    kind: LinkKind,
+    nofollow: bool,
+}
+
+/// One link, borrowed from the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkRef<'l> {
+    /// The target, absolute, without fragment.
+    pub url: &'l str,
+    /// Anchor text, or the image's alternative.
+    pub text: &'l str,
+    /// `rel` as written.
+    pub rel: &'l str,
+    /// What carries it.
+    pub kind: LinkKind,
+    /// Its `rel` asks not to follow it (R4).
+    pub nofollow: bool,
+}
+
+/// The links of a page, each target once per kind, in the order found.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    arena: String,
+    items: Vec<Item>,
+}
+
+impl Links {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The links in the order found.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = LinkRef<'_>> {
+        self.items.iter().map(|item| LinkRef {
+            url: self.piece(item.url),
+            text: self.piece(item.text),
+            rel: self.piece(item.rel),
+            kind: item.kind,
+            nofollow: item.nofollow,
+        })
+    }
+
+    /// As the page record has them.
+    pub fn to_record(&self) -> Vec<Link> {
+        self.iter()
+            .map(|link| Link {
+                url: link.url.to_owned(),
+                text: link.text.to_owned(),
+                rel: link.rel.to_owned(),
+                kind: link.kind,
+            })
+            .collect()
+    }
+
+    /// Adds a link whose URL is absolute already.
+    pub fn push(&mut self, link: LinkRef<'_>) {
+        let item = Item {
+            url: self.keep(link.url),
+            text: self.keep(link.text),
+            rel: self.keep(link.rel),
+            kind: link.kind,
+            nofollow: link.nofollow,
+        };
+        self.items.push(item);
+    }
+
+    fn keep(&mut self, piece: &str) -> Span {
+        let start = self.arena.len();
+        self.arena.push_str(piece);
+        Span { start, end: self.arena.len() }
+    }
+
+    fn piece(&self, span: Span) -> &str {
+        self.arena.get(span.start..span.end).unwrap_or_default()
+    }
+}
+
+/// What references are resolved against.
+#[derive(Clone, Debug)]
+pub struct Base {
+    url: Url,
+    /// `https://host:port`, for paths from the root.
+    origin: String,
+    /// The URL up to the last `/` of its path, for plain relative paths.
+    directory: String,
+    /// The encoding of the page: queries are written in it, as the URL standard says.
+    encoding: &'static Encoding,
+}
+
+impl Base {
+    /// The base of a document: its first `<base href>` where that is a usable URL, else its own.
+    pub fn new(document: &Url, href: Option<&str>, encoding: &'static Encoding) -> Self {
+        let url = href
+            .filter(|href| href.len() <= URL_BYTES_MAX)
+            .and_then(|href| resolve(document, href, encoding).ok())
+            .filter(|url| !matches!(url.scheme(), "data" | "javascript"))
+            .unwrap_or_else(|| document.clone());
+        let origin = match url.scheme() {
+            "http" | "https" => url[..url::Position::BeforePath].to_owned(),
+            _ => String::new(),
+        };
+        let path = url[..url::Position::AfterPath].rsplit_once('/');
+        let directory = match path {
+            Some((directory, _)) if !origin.is_empty() => format!("{directory}/"),
+            Some(_) | None => String::new(),
+        };
+        Self { url, origin, directory, encoding: encoding.output_encoding() }
+    }
+
+    /// The base itself.
+    pub fn as_url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Makes a reference absolute, without its fragment; `None` where it is no URL.
+    pub fn resolve<'r>(&self, reference: &'r str) -> Option<Cow<'r, str>> {
+        let plain = reference.split_once('#').map_or(reference, |(before, _)| before);
+        match shape(plain) {
+            Shape::Absolute => return Some(Cow::Borrowed(plain)),
+            Shape::FromRoot if !self.origin.is_empty() => {
+                return Some(Cow::Owned(format!("{}{plain}", self.origin)));
+            }
+            Shape::FromDirectory if !self.directory.is_empty() => {
+                return Some(Cow::Owned(format!("{}{plain}", self.directory)));
+            }
+            Shape::FromRoot | Shape::FromDirectory | Shape::Other => {}
+        }
+        let mut url = resolve(&self.url, reference, self.encoding).ok()?;
+        url.set_fragment(None);
+        Some(Cow::Owned(url.into()))
+    }
+}
+
+fn resolve(base: &Url, href: &str, encoding: &'static Encoding) -> Result<Url, url::ParseError> {
+    if encoding == encoding_rs::UTF_8 {
+        return base.join(href);
+    }
+    let encode: &dyn Fn(&str) -> Cow<'_, [u8]> =
+        &|query| Cow::Owned(encoding.encode(query).0.into_owned());
+    Url::options().base_url(Some(base)).encoding_override(Some(encode)).parse(href)
+}
+
+/// The forms whose absolute URL is known without parsing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// `https://host/path`, in the form the parser would give it.
+    Absolute,
+    /// `/path`.
+    FromRoot,
+    /// `path`.
+    FromDirectory,
+    Other,
+}
+
+fn shape(reference: &str) -> Shape {
+    let bytes = reference.as_bytes();
+    let path = match bytes {
+        [b'/', rest @ ..] => return of_path(rest, b'/', Shape::FromRoot),
+        [first, ..] if first.is_ascii_alphanumeric() || matches!(first, b'_' | b'~') => {
+            let rest = [b"https://".as_slice(), b"http://"]
+                .into_iter()
+                .find_map(|scheme| bytes.strip_prefix(scheme));
+            match rest {
+                Some(rest) => rest,
+                None if bytes.contains(&b':') => return Shape::Other,
+                None => return of_path(bytes, b'/', Shape::FromDirectory),
+            }
+        }
+        _ => return Shape::Other,
+    };
+    let host = path.iter().position(|b| *b == b'/').and_then(|at| path.split_at_checked(at));
+    match host {
+        Some((host, [_, rest @ ..])) if is_plain_host(host) => of_path(rest, b'/', Shape::Absolute),
+        _ => Shape::Other,
+    }
+}
+
+/// `plain` if nothing in the path would be rewritten: no dot segment, nothing to encode.
+fn of_path(path: &[u8], before: u8, plain: Shape) -> Shape {
+    let mut previous = before;
+    let mut in_query = false;
+    for (at, byte) in path.iter().enumerate() {
+        let fits = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => true,
+            b'-' | b'_' | b'~' | b'=' | b'&' | b'+' | b',' | b';' | b'@' | b'!' | b'$' | b'*' => {
+                true
+            }
+            b'(' | b')' | b':' => true,
+            // A segment that begins with a dot, encoded or not, may be a dot segment.
+            b'.' | b'%' => in_query || previous != b'/',
+            // `//` at the start is a host.
+            b'/' => at > 0 || plain == Shape::Absolute,
+            b'?' => {
+                in_query = true;
+                true
+            }
+            _ => false,
+        };
+        if !fits {
+            return Shape::Other;
+        }
+        previous = *byte;
+    }
+    plain
+}
+
+/// A lower-case name the parser leaves as it is: no port, no user, no number, no Punycode.
+fn is_plain_host(host: &[u8]) -> bool {
+    let fits = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
+    let mut labels = host.split(|b| *b == b'.');
+    host.iter().all(fits)
+        && labels.all(|label| !label.is_empty() && !label.starts_with(b"xn--"))
+        && host
+            .rsplit(|b| *b == b'.')
+            .next()
+            .is_some_and(|last| last.first().is_some_and(u8::is_ascii_lowercase))
+}
+
+/// P1: the links of a page, absolute and unique, and why any are missing.
+///
+/// `text` is the page's text that the raw links point into; `out_of_time` is asked at coarse
+/// intervals.
+pub fn resolve_links(
+    raw: &[RawLink<'_>],
+    text: &str,
+    base: &Base,
+    out_of_time: &dyn Fn() -> bool,
+) -> (Links, Vec<Reason>) {
+    let mut links = Links::default();
+    let mut reasons = Vec::new();
+    let mut seen: HashMap<(LinkKind, Cow<'_, str>), usize> = HashMap::with_capacity(raw.len());
+    for (at, link) in raw.iter().enumerate() {
+        if (at + 1) % LINKS_PER_CHECK == 0 && out_of_time() {
+            reasons.push(Reason::ParseLimit { limit: "parse.max_time".to_owned() });
+            break;
+        }
+        let Some(url) = base.resolve(&link.url).filter(|url| leads_somewhere(url)) else {
+            continue;
+        };
+        if url.len() > URL_BYTES_MAX {
+            note(&mut reasons, &format!("{URL_BYTES_MAX} bytes of a link"));
+            continue;
+        }
+        if links.arena.len() > ARENA_BYTES_MAX {
+            note(&mut reasons, &format!("{ARENA_BYTES_MAX} bytes of links"));
+            break;
+        }
+        let shown = text.get(link.text.0..link.text.1).unwrap_or_default();
+        if let Some(first) = seen.get(&(link.kind, Cow::Borrowed(&*url))) {
+            links.merge(*first, link.nofollow, shown);
+            continue;
+        }
+        links.push(LinkRef {
+            url: &url,
+            text: shown,
+            rel: &link.rel,
+            kind: link.kind,
+            nofollow: link.nofollow,
+        });
+        seen.insert((link.kind, url), links.len() - 1);
+    }
+    (links, reasons)
+}
+
+impl Links {
+    fn merge(&mut self, at: usize, nofollow: bool, text: &str) {
+        let span = self.items.get(at).map(|item| item.text);
+        let wanted = span.is_some_and(|span| self.piece(span).is_empty()) && !text.is_empty();
+        let text = wanted.then(|| self.keep(text));
+        if let Some(item) = self.items.get_mut(at) {
+            item.nofollow &= nofollow;
+            item.text = text.unwrap_or(item.text);
+        }
+    }
+}
+
+fn note(reasons: &mut Vec<Reason>, limit: &str) {
+    let reason = Reason::ParseLimit { limit: limit.to_owned() };
+    if !reasons.contains(&reason) {
+        reasons.push(reason);
+    }
+}
+
+/// Scripts and embedded data name no place to go to.
+fn leads_somewhere(url: &str) -> bool {
+    !["javascript:", "data:", "about:", "blob:"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// H2: the target of a redirect, as browsers read Location: relative, with spaces, in UTF-8; bytes
+/// that are no UTF-8 are percent-encoded as they came, so the server sees its own bytes again.
+///
+/// # Errors
+/// [`Reason::NoLocation`] where it is empty, else why the target cannot be crawled.
+pub fn redirect_link(base: &CrawlUrl, location: &[u8]) -> Result<CrawlUrl, Reason> {
+    let text = match std::str::from_utf8(location) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => percent_encoding::percent_encode(location, percent_encoding::CONTROLS).into(),
+    };
+    let text = text.trim_matches(|c: char| c <= ' ');
+    if text.is_empty() {
+        return Err(Reason::NoLocation);
+    }
+    base.join(text)
+}
+
+#[cfg(test)]
+mod tests;
