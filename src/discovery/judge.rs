@@ -1,0 +1,207 @@
+//! Whether a URL becomes a candidate, and where it will stand in its host's queue.
+
+use super::settings::DiscoverySettings;
+use crate::policy::normalise;
+use crate::policy::scope::Scope;
+use crate::policy::traps::trap;
+use crate::protocol::discovery::{FoundLink, Seed};
+use crate::protocol::shard::Candidate;
+use crate::types::{CrawlUrl, LinkKind, Reason, Timestamp, ToParse, UrlRecord};
+
+/// Bands of seeds by their priority: the first for 0.75 and more, the last below 0.25.
+const SEED_BAND: u8 = 0;
+/// The last band.
+const LAST_BAND: u8 = 3;
+
+/// F3: the band of a link, by its distance from a seed.
+fn band_of_depth(depth: u16) -> u8 {
+    match depth {
+        0 => SEED_BAND,
+        1 => 1,
+        2 | 3 => 2,
+        _ => LAST_BAND,
+    }
+}
+
+/// The band of a seed, by the value its operator gave it.
+fn band_of_priority(priority: Option<f32>) -> u8 {
+    match priority {
+        None => SEED_BAND,
+        Some(value) if value >= 0.75 => SEED_BAND,
+        Some(value) if value >= 0.5 => 1,
+        Some(value) if value >= 0.25 => 2,
+        Some(_) => LAST_BAND,
+    }
+}
+
+/// The place in a band: nearer pages first, and among them those found first.
+fn order(depth: u16, at: Timestamp) -> u64 {
+    let millis = u64::try_from(at.as_millis()).unwrap_or(0) & ((1 << 48) - 1);
+    u64::from(depth) << 48 | millis
+}
+
+/// Judges a seed. Scope does not bind it: it widens the scope.
+pub(super) fn seed(
+    seed: &Seed,
+    scope: &mut Scope,
+    settings: &DiscoverySettings,
+    now: Timestamp,
+) -> Result<Candidate, Reason> {
+    let url = CrawlUrl::parse(&seed.url)?;
+    scope.add_seed(&url);
+    let depth = seed.depth.unwrap_or(0);
+    scope.judge(&url, depth)?;
+    refuse_trap(&url, settings)?;
+    let record = UrlRecord {
+        depth,
+        band: band_of_priority(seed.priority),
+        order: order(depth, now),
+        redirects: 0,
+        discovered_from: None,
+        discovered_at: now,
+        url,
+    };
+    Ok(candidate(record))
+}
+
+/// Judges a link of a page.
+pub(super) fn link(
+    link: FoundLink,
+    page: &ToParse,
+    scope: &Scope,
+    settings: &DiscoverySettings,
+    now: Timestamp,
+) -> Result<Candidate, Reason> {
+    if !settings.follow.contains(&link.kind) {
+        return Err(Reason::LinkKind);
+    }
+    if link.nofollow {
+        return Err(Reason::NoFollow);
+    }
+    // H2: a redirect is no step deeper, but one more in its chain.
+    let (depth, redirects) = match link.kind {
+        LinkKind::Redirect => (page.depth, page.redirects.saturating_add(1)),
+        LinkKind::A
+        | LinkKind::Area
+        | LinkKind::Frame
+        | LinkKind::Iframe
+        | LinkKind::MetaRefresh
+        | LinkKind::LinkRel
+        | LinkKind::LinkResource
+        | LinkKind::Image
+        | LinkKind::Script
+        | LinkKind::Media
+        | LinkKind::Form
+        | LinkKind::Cite
+        | LinkKind::Sitemap
+        | LinkKind::Feed => (page.depth.saturating_add(1), 0),
+    };
+    if redirects > settings.max_redirects {
+        return Err(Reason::TooManyRedirects { max: settings.max_redirects });
+    }
+    scope.judge(&link.url, depth)?;
+    refuse_trap(&link.url, settings)?;
+    Ok(candidate(UrlRecord {
+        url: link.url,
+        depth,
+        band: band_of_depth(depth),
+        order: order(depth, now),
+        redirects,
+        discovered_from: Some(page.url.clone()),
+        discovered_at: now,
+    }))
+}
+
+fn refuse_trap(url: &CrawlUrl, settings: &DiscoverySettings) -> Result<(), Reason> {
+    trap(url, &settings.traps).map_or(Ok(()), Err)
+}
+
+fn candidate(record: UrlRecord) -> Candidate {
+    let hash = normalise::url_hash(&normalise::recognised(&record.url));
+    Candidate { host: record.url.host_key(), hash, record }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::policy::scope::{ScopeMode, ScopeSettings};
+    use crate::types::{ArchivePointer, HostId, UrlId, UrlVersion};
+
+    fn settings() -> DiscoverySettings {
+        DiscoverySettings {
+            scope: ScopeSettings {
+                mode: ScopeMode::Host,
+                include: Vec::new(),
+                exclude: Vec::new(),
+                max_depth: 3,
+                max_url_length: 200,
+            },
+            traps: TrapSettings::default(),
+            follow: BTreeSet::from([LinkKind::A, LinkKind::Redirect]),
+            max_redirects: 5,
+        }
+    }
+
+    fn page(depth: u16, redirects: u8) -> ToParse {
+        ToParse {
+            id: UrlId { host: HostId(1), hash: 1, disambiguator: 0 },
+            version: UrlVersion(1),
+            url: CrawlUrl::parse("http://a.test/").unwrap(),
+            depth,
+            redirects,
+            status: 200,
+            fetched_at: Timestamp::EPOCH,
+            archive: ArchivePointer { file: "a".into(), offset: 0, length: 1 },
+            discovered_from: None,
+            reason: None,
+            attempts: 0,
+        }
+    }
+
+    fn judge(target: &str, kind: LinkKind, nofollow: bool, page: &ToParse) -> Result<u16, Reason> {
+        let settings = settings();
+        let seeds = [CrawlUrl::parse("http://a.test/").unwrap()];
+        let scope = Scope::new(settings.scope.clone(), &seeds).unwrap();
+        let found = FoundLink { url: CrawlUrl::parse(target).unwrap(), kind, nofollow };
+        let judged = link(found, page, &scope, &settings, Timestamp::EPOCH);
+        judged.map(|candidate| candidate.record.depth)
+    }
+
+    #[test]
+    fn links_go_one_deeper_and_redirects_do_not() {
+        assert_eq!(judge("http://a.test/b", LinkKind::A, false, &page(1, 0)), Ok(2));
+        assert_eq!(judge("http://a.test/b", LinkKind::Redirect, false, &page(1, 0)), Ok(1));
+    }
+
+    #[test]
+    fn every_refusal_says_why() {
+        let why = |target, kind, nofollow, page: &ToParse| {
+            judge(target, kind, nofollow, page).unwrap_err()
+        };
+        let here = page(1, 0);
+        assert_eq!(why("http://a.test/i.png", LinkKind::Image, false, &here), Reason::LinkKind);
+        assert_eq!(why("http://a.test/b", LinkKind::A, true, &here), Reason::NoFollow);
+        assert!(matches!(
+            why("http://b.test/", LinkKind::A, false, &here),
+            Reason::OutOfScope { .. }
+        ));
+        assert!(matches!(
+            why("http://a.test/b", LinkKind::A, false, &page(3, 0)),
+            Reason::TooDeep { depth: 4, max: 3 }
+        ));
+        assert_eq!(
+            why("http://a.test/b", LinkKind::Redirect, false, &page(0, 5)),
+            Reason::TooManyRedirects { max: 5 }
+        );
+    }
+
+    #[test]
+    fn nearer_pages_stand_before_deeper_ones() {
+        assert!(order(1, Timestamp::from_secs(9)) < order(2, Timestamp::from_secs(1)));
+        assert!(order(1, Timestamp::from_secs(1)) < order(1, Timestamp::from_secs(2)));
+        assert_eq!(band_of_priority(Some(0.1)), LAST_BAND);
+        assert_eq!(band_of_depth(9), LAST_BAND);
+    }
+}
