@@ -13,7 +13,7 @@ mod snapshots;
 pub use clock::{Clock, TokioClock};
 pub use dice::{Dice, SeededDice};
 pub use exchange::{
-    Exchange, ExchangeFailure, ExchangeLimits, ExchangeRequest, Exchanged, Oversize,
+    Exchange, ExchangeFailure, ExchangeLimits, ExchangeRequest, Exchanged, Oversize, Wanted,
 };
 pub use resolver::{Resolved, Resolver};
 pub use snapshots::SnapshotStore;
