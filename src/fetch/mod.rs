@@ -7,5 +7,11 @@
 //! and the address's clock (I2). Nothing is retried, followed or decoded here, but robots.txt.
 
 mod resolve;
+mod connect;
+mod failure;
+mod body;
+mod client;
 
+pub use client::{EgressCheck, ReqwestExchange};
+pub use connect::{ConnectError, ConnectSettings};
 pub use resolve::{DnsSettings, HickoryResolver, ResolverError};
