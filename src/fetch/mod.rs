@@ -11,7 +11,13 @@ mod connect;
 mod failure;
 mod body;
 mod client;
+mod settings;
+mod robots;
+mod classify;
+mod worker;
 
 pub use client::{EgressCheck, ReqwestExchange};
 pub use connect::{ConnectError, ConnectSettings};
 pub use resolve::{DnsSettings, HickoryResolver, ResolverError};
+pub use settings::FetchSettings;
+pub use worker::{FetchActor, FetchContext, FetchHeld, FetchState, Fetchers};
