@@ -152,4 +152,4 @@ fn text(headers: &Headers, name: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
