@@ -146,34 +146,28 @@ impl Rig {
 
     /// The address is asked, and lets the request go at `go`.
     async fn let_go(&mut self, go: Timestamp) {
-        match self.address.1.recv().await.unwrap() {
-            AddressMsg::Depart { answer, lease, .. } => {
-                assert_eq!(lease, LeaseId(1));
-                answer.send(go);
-            }
-            other => panic!("{other:?}"),
-        }
+        let asked = self.address.1.recv().await.unwrap();
+        let AddressMsg::Depart { answer, lease, .. } = asked else { panic!("{asked:?}") };
+        assert_eq!(lease, LeaseId(1));
+        answer.send(go);
     }
 
     async fn left(&mut self) -> Option<Timestamp> {
-        match self.address.1.recv().await.unwrap() {
-            AddressMsg::Left { ended_at, .. } => ended_at,
-            other => panic!("{other:?}"),
-        }
+        let left = self.address.1.recv().await.unwrap();
+        let AddressMsg::Left { ended_at, .. } = left else { panic!("{left:?}") };
+        ended_at
     }
 
     async fn stored(&mut self) -> Box<StoreJob> {
-        match self.archive.recv().await.unwrap() {
-            ArchiveMsg::Store(job) => job,
-            other => panic!("{other:?}"),
-        }
+        let store = self.archive.recv().await.unwrap();
+        let ArchiveMsg::Store(job) = store else { panic!("{store:?}") };
+        job
     }
 
     async fn ended(&mut self) -> Completion {
-        match self.shard.1.recv().await.unwrap() {
-            ShardMsg::Ended(report) => report.completion,
-            other => panic!("{other:?}"),
-        }
+        let ended = self.shard.1.recv().await.unwrap();
+        let ShardMsg::Ended(report) = ended else { panic!("{ended:?}") };
+        report.completion
     }
 
     /// Nobody hears anything more, whatever time passes.
