@@ -90,3 +90,10 @@ pub enum Change {
         state: Vec<u8>,
     },
 }
+
+impl Change {
+    /// The time of a deferral.
+    pub fn due(&self) -> Option<Timestamp> {
+        if let Self::Defer { due, .. } = self { Some(*due) } else { None }
+    }
+}

@@ -4,10 +4,20 @@
 
 pub mod change;
 pub mod placement;
+pub mod normalise;
+pub mod surt;
+pub mod scope;
+pub mod traps;
+pub mod address;
 pub mod robots;
+pub mod retry_after;
 pub mod politeness;
 pub mod backoff;
 pub mod retry;
 pub mod window;
 pub mod address_clock;
+pub mod domain_clock;
+pub mod ready;
+pub mod quota;
 pub mod host;
+pub mod invariants;

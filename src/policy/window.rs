@@ -172,6 +172,7 @@ mod tests {
             attempts: 0,
             redirects: 0,
             validators: None,
+            discovered_from: None,
         }
     }
 

@@ -9,8 +9,8 @@ use super::Answer;
 use crate::policy::host::{Errand, HostSettings};
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
-    BackoffState, Completion, DelaySource, HostKey, HostOverrides, LeaseId, QueueEntry, Reason,
-    Timestamp,
+    BackoffState, Completion, DelaySource, HostCounts, HostKey, HostOverrides, LeaseId, QueueEntry,
+    Reason, Timestamp,
 };
 
 /// The mailbox of a HostActor; bounded by the credit of its shard.
@@ -36,8 +36,8 @@ pub enum HostMsg {
     Park(Reason),
     /// The configuration was reloaded.
     Reload(Arc<HostSettings>),
-    /// Write a snapshot and stop, if it is still idle.
-    Retire,
+    /// Write a snapshot with these counts and stop, if it is still idle.
+    Retire(HostCounts),
     /// Say how it stands.
     Observe(Answer<Box<HostView>>),
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Answer, HostPhase, HostView, Permit};
-use crate::policy::host::{Effects, Errand, HostSettings};
+use crate::policy::host::{Effects, Errand};
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     Completion, ContentRecord, CrawlEvent, CrawlUrl, DeadLetter, EventSeq, HostCounts, HostId,
@@ -88,10 +88,19 @@ pub enum ShardMsg {
     ReadEvents(EventSeq, u16, Answer<Result<Vec<(EventSeq, CrawlEvent)>, String>>),
     /// Where a payload already lies (D3).
     LookUpPayload(String, Answer<Option<Box<ContentRecord>>>),
+    /// A payload is in the archive: remembered for later captures (D3).
+    KnowPayload(String, Box<ContentRecord>),
     /// Which page has this text already; remembers the asker's if none has (D3).
     ClaimText(u128, Box<ContentRecord>, Answer<Option<Box<ContentRecord>>>),
+    /// The store's word on a text that is being claimed.
+    TextRead(
+        u128,
+        Option<Box<ContentRecord>>,
+        Box<ContentRecord>,
+        Answer<Option<Box<ContentRecord>>>,
+    ),
     /// The configuration was reloaded.
-    Reload(Box<ShardReload>),
+    Reload,
     /// Stop granting for good; in-flight work goes on.
     Drain,
     /// Make all durable, put hosts to sleep, close the store.
@@ -116,8 +125,6 @@ pub struct Candidate {
     pub host: HostKey,
     /// XXH3-64 of its recognised form: the hash of its table key.
     pub hash: u64,
-    /// The keyed 128-bit fingerprint of its recognised form.
-    pub fingerprint: u128,
     /// The row it gets when it is new.
     pub record: UrlRecord,
 }
@@ -190,6 +197,8 @@ pub struct PublishedPage {
     pub links: u32,
     /// The page with the same text.
     pub duplicate_of: Option<String>,
+    /// The version of the parser; 0 where none made a document.
+    pub parser_version: u32,
 }
 
 /// What a shard's store answers.
@@ -202,7 +211,7 @@ pub enum StoreReply {
     /// What the admissions under way had to know.
     AdmissionRead(Result<Box<AdmissionRead>, StoreFault>),
     /// A host that is waking.
-    HostRead(HostId, Result<Box<HostRead>, StoreFault>),
+    HostRead(HostId, Result<Option<Box<HostRead>>, StoreFault>),
     /// Rows of a host's queue.
     WindowRead(HostId, Box<WindowRequest>, Result<Box<WindowRows>, StoreFault>),
     /// Entries whose due time has come.
@@ -212,7 +221,9 @@ pub enum StoreReply {
     /// Pages that wait for a parser.
     ToParseRead(Result<Vec<ToParse>, StoreFault>),
     /// Dead letters to be queued again.
-    DeadRead(Vec<DeadLetter>, Answer<Result<u64, String>>),
+    DeadRead(Result<Vec<DeadLetter>, StoreFault>, Answer<Result<u64, String>>),
+    /// The row of a sleeping host that an operator's order is for.
+    OrderRead(HostOrder, Option<Box<(HostRecord, HostCounts)>>, Answer<Option<HostOverrides>>),
 }
 
 /// Entries that fell due, and when the next one will.
@@ -340,13 +351,6 @@ pub struct HostDetail {
     pub address: Vec<std::net::IpAddr>,
 }
 
-/// What a reload changes in a shard.
-#[derive(Clone, Debug)]
-pub struct ShardReload {
-    /// The settings of hosts without an allowance of their own.
-    pub settings: HostSettings,
-}
-
 /// The state of a ShardActor: its part of `GET /v1/status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ShardView {
@@ -386,6 +390,8 @@ pub struct ShardView {
     pub parsing: u32,
     /// Writes not yet durable.
     pub unwritten: u32,
+    /// Offers of credit that hosts have not answered, and hosts that are waking.
+    pub offers: u32,
     /// How late the most overdue host is, in seconds (F9).
     pub lag_seconds: f64,
     /// Completions that came twice (I5).

@@ -25,6 +25,8 @@ impl HostKey {
     /// The key of a parsed http(s) URL.
     pub fn of(url: &url::Url) -> Self {
         let host = url.host_str().unwrap_or_default();
+        // A name with its final dot is the same host.
+        let host = host.strip_suffix('.').filter(|host| !host.is_empty()).unwrap_or(host);
         Self(match url.port() {
             Some(port) => format!("{}://{host}:{port}", url.scheme()).into(),
             None => format!("{}://{host}", url.scheme()).into(),

@@ -42,6 +42,8 @@ pub struct QueueEntry {
     pub redirects: u8,
     /// Present on a revisit.
     pub validators: Option<Validators>,
+    /// The page that named it; `None` for a seed.
+    pub discovered_from: Option<CrawlUrl>,
 }
 
 /// What a lease is for.
@@ -86,8 +88,10 @@ pub struct Lease {
 pub struct Completion {
     /// The lease it answers.
     pub lease: LeaseId,
-    /// The URL.
+    /// The URL's identity.
     pub id: UrlId,
+    /// What was requested.
+    pub url: CrawlUrl,
     /// The version the lease carried.
     pub version: UrlVersion,
     /// How it ended.
@@ -128,6 +132,7 @@ impl Completion {
         Self {
             lease: lease.id,
             id: lease.entry.id,
+            url: lease.entry.url.clone(),
             version: lease.entry.version,
             outcome,
             status: None,

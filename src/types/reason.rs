@@ -229,6 +229,23 @@ pub enum Reason {
     NoIndex,
 }
 
+impl Reason {
+    /// When the reason ends by itself, where it says so.
+    pub fn until(&self) -> Option<Timestamp> {
+        if let Self::SiteAskedToWait { until }
+        | Self::HostClock { until, .. }
+        | Self::DomainClock { until }
+        | Self::AddressClock { until }
+        | Self::DailyBudget { until, .. }
+        | Self::Retry { until, .. }
+        | Self::NotDue { until } = self
+        {
+            return Some(*until);
+        }
+        None
+    }
+}
+
 /// What set a host's next allowed time (F4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,6 +2,10 @@
 
 mod settings;
 mod effects;
+mod machine;
+mod granting;
+mod completing;
 
 pub use effects::{Effects, Errand, Grant, HostEvent, OfferAnswer};
+pub use machine::{HostMachine, HostSeed, HostSnapshot};
 pub use settings::HostSettings;

@@ -1,5 +1,14 @@
 //! RFC 9309: text to rules, rules to verdicts, answers to states (R1, R2).
+//!
+//! In: what came for `/robots.txt`, and the moment it came. Out: whether a path may be requested,
+//! by which line; when to ask again; the record that survives a restart.
 
-/// `[robots]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RobotsSettings;
+mod parse;
+mod matching;
+mod state;
+
+pub use matching::Verdict;
+pub use parse::{Group, Rules, Skipped};
+pub use state::{
+    Answered, Decision, FreshKind, LongUnreachable, RobotsAnswer, RobotsSettings, RobotsState,
+};

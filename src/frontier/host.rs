@@ -1,0 +1,212 @@
+//! HostActor: the shell of one host's machine. It translates, and decides nothing.
+
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tracing::debug;
+
+use crate::policy::host::{Effects, HostEvent, HostMachine, HostSeed, HostSnapshot, OfferAnswer};
+use crate::policy::robots::{FreshKind, RobotsState};
+use crate::protocol::host::RobotsView;
+use crate::protocol::shard::Stepped;
+use crate::protocol::{HostMsg, HostPhase, HostView, ShardMsg};
+use crate::types::{HostCounts, HostId, Reason, Timestamp};
+use crate::world::World;
+
+/// The actor of one host that has something to do.
+#[derive(Debug)]
+pub struct HostActor;
+
+/// What it is woken with.
+#[derive(Debug)]
+pub struct HostArgs {
+    /// Its row, leases and settings; the snapshot is read here.
+    pub seed: HostSeed,
+    /// The world.
+    pub world: World,
+    /// Its shard.
+    pub shard: ActorRef<ShardMsg>,
+}
+
+/// The actor's state.
+#[derive(Debug)]
+pub struct HostState {
+    machine: HostMachine,
+    id: HostId,
+    world: World,
+    shard: ActorRef<ShardMsg>,
+}
+
+type Handled = Result<(), ActorProcessingErr>;
+
+impl Actor for HostActor {
+    type Msg = HostMsg;
+    type State = HostState;
+    type Arguments = HostArgs;
+
+    async fn pre_start(
+        &self,
+        _me: ActorRef<HostMsg>,
+        mut args: HostArgs,
+    ) -> Result<HostState, ActorProcessingErr> {
+        let id = args.seed.id;
+        let found = args.world.snapshots.get(id);
+        args.seed.snapshot = found.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        let machine = HostMachine::wake(args.seed);
+        Ok(HostState { machine, id, world: args.world, shard: args.shard })
+    }
+
+    async fn post_start(&self, _me: ActorRef<HostMsg>, host: &mut HostState) -> Handled {
+        host.step(HostEvent::TimerRang)
+    }
+
+    async fn handle(&self, me: ActorRef<HostMsg>, msg: HostMsg, host: &mut HostState) -> Handled {
+        match msg {
+            HostMsg::Offer(lease) => host.step(HostEvent::Offered(lease)),
+            HostMsg::Admitted(entries) => host.step(HostEvent::Admitted(entries)),
+            HostMsg::WindowLoaded(request, rows) => {
+                host.step(HostEvent::WindowLoaded { request, rows })
+            }
+            HostMsg::Ended(completion) => host.step(HostEvent::Ended(completion)),
+            HostMsg::RunErrand(errand) => host.step(HostEvent::ErrandCame(errand)),
+            HostMsg::ErrandEnded(completion) => host.step(HostEvent::ErrandEnded(completion)),
+            HostMsg::Wake => host.step(HostEvent::TimerRang),
+            HostMsg::Order(overrides) => host.step(HostEvent::Ordered(overrides)),
+            HostMsg::Park(reason) => host.step(HostEvent::Parked(reason)),
+            HostMsg::Reload(settings) => host.reload(settings),
+            HostMsg::Retire(counts) => host.retire(&me, counts),
+            HostMsg::Observe(answer) => {
+                answer.send(Box::new(host.view()));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl HostState {
+    fn step(&mut self, event: HostEvent) -> Handled {
+        let effects = self.machine.step(self.world.moment(), event);
+        self.report(effects)
+    }
+
+    fn report(&self, effects: Effects) -> Handled {
+        let (phase, reason) = self.phase();
+        let stepped = Stepped {
+            host: self.id,
+            effects,
+            record: self.machine.record().clone(),
+            next_wake: self.machine.next_wake(),
+            idle: self.machine.is_idle(),
+            phase,
+            reason,
+        };
+        Ok(self.shard.send_message(ShardMsg::Stepped(Box::new(stepped)))?)
+    }
+
+    fn reload(&mut self, settings: Arc<crate::policy::host::HostSettings>) -> Handled {
+        self.machine.set_settings(settings);
+        self.step(HostEvent::TimerRang)
+    }
+
+    /// A host that is not idle stays, and says so by one more step.
+    fn retire(&mut self, me: &ActorRef<HostMsg>, counts: HostCounts) -> Handled {
+        if !self.machine.is_idle() {
+            return self.step(HostEvent::TimerRang);
+        }
+        let snapshot: HostSnapshot = self.machine.snapshot(counts);
+        match postcard::to_stdvec(&snapshot) {
+            Ok(bytes) => self.world.snapshots.put(self.id, bytes),
+            Err(error) => debug!(%error, host = %self.machine.key(), "snapshot left out"),
+        }
+        let next_wake = self.machine.next_wake();
+        self.shard.send_message(ShardMsg::Retired { host: self.id, next_wake })?;
+        me.stop(None);
+        Ok(())
+    }
+
+    fn phase(&self) -> (HostPhase, Option<Reason>) {
+        let now = self.world.clock.now();
+        let record = self.machine.record();
+        if let Some(reason) = &record.parked {
+            return (HostPhase::Parked, Some(reason.clone()));
+        }
+        if record.overrides.paused {
+            return (HostPhase::Parked, Some(Reason::Paused));
+        }
+        if self.machine.in_flight() > 0 {
+            return (HostPhase::InFlight, None);
+        }
+        let Some(wake) = self.machine.next_wake() else { return (HostPhase::Idle, None) };
+        if wake <= now {
+            return (HostPhase::Ready, None);
+        }
+        (HostPhase::Waiting, Some(self.waiting_for(wake)))
+    }
+
+    fn waiting_for(&self, wake: Timestamp) -> Reason {
+        let record = self.machine.record();
+        let asked = record.site_wait_until.filter(|until| *until >= record.next_allowed_at);
+        match (self.machine.withheld(), asked) {
+            (Some(reason @ (Reason::RobotsUnreachable { .. } | Reason::DailyBudget { .. })), _) => {
+                reason.clone()
+            }
+            (_, Some(until)) if until >= wake => Reason::SiteAskedToWait { until },
+            (_, _) => {
+                let until = self.machine.ready_at();
+                Reason::HostClock { until, set_by: record.set_by }
+            }
+        }
+    }
+
+    fn view(&self) -> HostView {
+        let (state, reason) = self.phase();
+        let record = self.machine.record();
+        HostView {
+            host_key: record.key.clone(),
+            state,
+            reason: reason.map(|reason| reason.to_string()),
+            next_allowed_at: Some(record.next_allowed_at.max(self.machine.ready_at())),
+            delay_seconds: record.delay,
+            delay_set_by: record.set_by,
+            in_flight: u32::try_from(self.machine.in_flight()).unwrap_or(u32::MAX),
+            pages_today: record.requests_today,
+            budget: self.machine.daily_budget(),
+            robots: robots_view(self.machine.robots()),
+            backoff: record.backoff,
+            allowance: record.overrides.clone(),
+            window: u32::try_from(self.machine.window_len()).unwrap_or(u32::MAX),
+            epoch: self.machine.epoch().0,
+        }
+    }
+}
+
+/// R2 as operators see it.
+pub(super) fn robots_view(robots: &RobotsState) -> RobotsView {
+    let (state, fetched_at) = match robots {
+        RobotsState::Unfetched => ("unfetched", None),
+        RobotsState::Fresh { kind: FreshKind::Obey(_), fetched_at, .. } => {
+            ("obey", Some(*fetched_at))
+        }
+        RobotsState::Fresh { kind: FreshKind::AllowAll, fetched_at, .. } => {
+            ("allow_all", Some(*fetched_at))
+        }
+        RobotsState::Unreachable { asked_at, .. } => ("unreachable", Some(*asked_at)),
+    };
+    let rules = robots.rules();
+    RobotsView {
+        state,
+        fetched_at,
+        expires_at: robots.due_at(),
+        rules: rules.map_or(0, |rules| u32::try_from(rules.len()).unwrap_or(u32::MAX)),
+        crawl_delay: robots.crawl_delay(),
+        sitemaps: rules.map_or_else(Vec::new, |rules| rules.sitemaps().to_vec()),
+    }
+}
+
+/// The offer of a step, for the shard's credit.
+pub(super) fn offer_was_granted(answer: &OfferAnswer) -> bool {
+    match answer {
+        OfferAnswer::Granted => true,
+        OfferAnswer::Withheld(_) => false,
+    }
+}

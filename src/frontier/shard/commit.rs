@@ -1,0 +1,255 @@
+//! The one writer (S-2): changes of many hosts gather while a write is under way, and go together.
+//!
+//! A batch is *written* when it can be read, and *durable* after the next flush. A flush is due
+//! `data.flush_interval` after a write, and at once (at most every 20 ms) where a grant or an
+//! asker waits for it, or a site asked for a wait (I3).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::ActorProcessingErr;
+use tracing::{error, warn};
+
+use super::state::{Shard, fault};
+use crate::policy::change::Change;
+use crate::protocol::Answer;
+use crate::protocol::ParseJob;
+use crate::protocol::ShardMsg;
+use crate::protocol::shard::{AdmitAnswer, StoreFault, StoreReply};
+use crate::storage::Batch;
+use crate::types::{EventSeq, HostId, HostOverrides, LeaseId, Timestamp, UrlId, UrlVersion};
+
+/// Urgent flushes of a shard are at least this far apart.
+const URGENT_APART: Duration = Duration::from_millis(20);
+/// A flush or a write that takes longer has failed.
+const STORE_DEADLINE: Duration = Duration::from_secs(30);
+/// After a failure of the store it is tried again after this.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What waits for a batch.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// Candidates are known.
+    Admitted(Vec<(Answer<AdmitAnswer>, AdmitAnswer)>),
+    /// A lease may leave.
+    Dispatch(LeaseId),
+    /// A page may be parsed.
+    Parse(Box<ParseJob>),
+    /// An output's offsets are in.
+    Committed(Answer<()>, Vec<(UrlId, UrlVersion)>),
+    /// What fell due is in the queues.
+    DueMoved,
+    /// A host is read once more.
+    WakeHost(HostId),
+    /// Dead letters are back in their queues.
+    Requeued(Answer<Result<u64, String>>, u64),
+    /// An operator's order is durable.
+    Ordered(Answer<Option<HostOverrides>>, HostOverrides),
+}
+
+/// Changes that have not been written, and who waits for them.
+#[derive(Debug, Default)]
+struct Group {
+    changes: Vec<Change>,
+    written: Vec<Then>,
+    durable: Vec<Then>,
+    urgent: bool,
+}
+
+/// The state of the writer.
+#[derive(Debug, Default)]
+pub(super) struct Commit {
+    next: Group,
+    writing: Option<(Arc<Vec<Change>>, Group)>,
+    /// Written, not durable.
+    unflushed: Vec<Then>,
+    dirty: bool,
+    flushing: Option<Vec<Then>>,
+    flush_at: Option<Timestamp>,
+    flushed_at: Timestamp,
+    retry_at: Option<Timestamp>,
+    pub(super) failure: Option<String>,
+    pub(super) last_event: EventSeq,
+    written_event: EventSeq,
+}
+
+impl Commit {
+    /// A writer whose store ends with this event.
+    pub(super) fn new(last_event: EventSeq) -> Self {
+        Self { last_event, written_event: last_event, ..Self::default() }
+    }
+
+    /// When the writer wants the clock.
+    pub(super) fn next_wake(&self) -> Option<Timestamp> {
+        let flush = self.flush_at.filter(|_| self.flushing.is_none());
+        [flush, self.retry_at].into_iter().flatten().min()
+    }
+
+    /// Nothing is on its way.
+    pub(super) fn is_settled(&self) -> bool {
+        self.next.changes.is_empty() && self.writing.is_none() && self.flushing.is_none()
+    }
+
+    /// Changes that are not durable.
+    pub(super) fn waiting(&self) -> usize {
+        let writing = self.writing.as_ref().map_or(0, |(changes, _)| changes.len());
+        let flushing = self.flushing.as_ref().map_or(0, Vec::len);
+        self.next.changes.len() + writing + self.unflushed.len() + flushing
+    }
+}
+
+impl Shard {
+    /// Into the next batch.
+    pub(super) fn put(&mut self, changes: impl IntoIterator<Item = Change>) {
+        self.commit.next.changes.extend(changes);
+    }
+
+    /// The next batch is to be durable soon.
+    pub(super) fn hurry(&mut self) {
+        self.commit.next.urgent = true;
+    }
+
+    /// Done when the next batch is written.
+    pub(super) fn when_written(&mut self, then: Then) {
+        self.commit.next.written.push(then);
+    }
+
+    /// Done when the next batch is durable.
+    pub(super) fn when_durable(&mut self, then: Then) {
+        self.commit.next.durable.push(then);
+    }
+
+    /// Writes and flushes what is due.
+    pub(super) fn go_on_writing(&mut self) {
+        let now = self.now();
+        if self.commit.retry_at.is_some_and(|at| at > now) {
+            return;
+        }
+        let retried = self.commit.retry_at.take().is_some();
+        let next = &self.commit.next;
+        let some = !next.changes.is_empty() || !next.written.is_empty() || !next.durable.is_empty();
+        if retried && let Some((changes, _)) = &self.commit.writing {
+            let changes = Arc::clone(changes);
+            self.write(changes);
+        } else if self.commit.writing.is_none() && some {
+            let mut group = std::mem::take(&mut self.commit.next);
+            let changes = Arc::new(std::mem::take(&mut group.changes));
+            self.commit.writing = Some((Arc::clone(&changes), group));
+            self.write(changes);
+        }
+        let due = self.commit.flush_at.is_some_and(|at| at <= now);
+        if due && self.commit.flushing.is_none() {
+            self.commit.flush_at = None;
+            self.commit.flushing = Some(std::mem::take(&mut self.commit.unflushed));
+            self.commit.dirty = false;
+            self.flush();
+        }
+    }
+
+    fn write(&self, changes: Arc<Vec<Change>>) {
+        self.read(|store| async move {
+            let mut batch = Batch::new();
+            for change in changes.iter() {
+                batch.push(change.clone());
+            }
+            let written = store.write(batch).await;
+            let last = written.map(|written| written.events.map(|(_, last)| last));
+            ShardMsg::Store(StoreReply::Written(last.map_err(fault)))
+        });
+    }
+
+    fn flush(&self) {
+        self.read(|store| async move {
+            let flushed = store.flush(STORE_DEADLINE).await;
+            ShardMsg::Store(StoreReply::Flushed(flushed.map_err(fault)))
+        });
+    }
+
+    /// The batch is in, or is tried again.
+    pub(super) fn written(
+        &mut self,
+        result: Result<Option<EventSeq>, StoreFault>,
+    ) -> Result<(), ActorProcessingErr> {
+        match result {
+            Ok(last) => {
+                self.commit.failure = None;
+                if let Some(last) = last {
+                    self.commit.written_event = last;
+                }
+                if let Some((_, group)) = self.commit.writing.take() {
+                    self.schedule_flush(group.urgent);
+                    self.commit.dirty = true;
+                    self.commit.unflushed.extend(group.durable);
+                    group.written.into_iter().for_each(|then| self.then(then));
+                }
+                self.admissions.applied = false;
+                Ok(())
+            }
+            Err(failure) => self.store_failed(failure),
+        }
+    }
+
+    fn schedule_flush(&mut self, urgent: bool) {
+        let apart = if urgent { URGENT_APART } else { self.settings().flush_interval };
+        let since = if urgent { self.commit.flushed_at } else { self.now() };
+        let at = since + apart;
+        self.commit.flush_at = Some(self.commit.flush_at.map_or(at, |found| found.min(at)));
+    }
+
+    /// What waited is durable, or is flushed again.
+    pub(super) fn flushed(
+        &mut self,
+        result: Result<(), StoreFault>,
+    ) -> Result<(), ActorProcessingErr> {
+        let waiting = self.commit.flushing.take().unwrap_or_default();
+        match result {
+            Ok(()) => {
+                self.commit.failure = None;
+                self.commit.flushed_at = self.now();
+                self.commit.last_event = self.commit.written_event;
+                waiting.into_iter().for_each(|then| self.then(then));
+                Ok(())
+            }
+            Err(failure) => {
+                self.commit.unflushed.splice(0..0, waiting);
+                self.commit.dirty = true;
+                self.commit.flush_at = Some(self.now() + RETRY_AFTER);
+                self.store_failed(failure)
+            }
+        }
+    }
+
+    /// A4: a clear state, no loss, and another try; a fenced owner stops at once (I1).
+    pub(super) fn store_failed(&mut self, failure: StoreFault) -> Result<(), ActorProcessingErr> {
+        match failure {
+            StoreFault::Fenced => {
+                error!(shard = self.id.0, "another owner has opened the shard");
+                Err("the shard was opened by another owner".into())
+            }
+            StoreFault::Failed(why) => {
+                warn!(shard = self.id.0, why, "store failed, tried again");
+                self.commit.failure = Some(why);
+                self.commit.retry_at = Some(self.now() + RETRY_AFTER);
+                Ok(())
+            }
+        }
+    }
+
+    fn then(&mut self, then: Then) {
+        match then {
+            Then::Admitted(answers) => {
+                answers.into_iter().for_each(|(port, answer)| port.send(answer));
+            }
+            Then::Dispatch(lease) => self.dispatch(lease),
+            Then::Parse(job) => self.hand_to_parser(*job),
+            Then::Committed(answer, keys) => {
+                self.forget_dropped(keys);
+                answer.send(());
+            }
+            Then::DueMoved => self.due_reading = false,
+            Then::WakeHost(host) => self.read_host(host),
+            Then::Requeued(answer, count) => answer.send(Ok(count)),
+            Then::Ordered(answer, overrides) => answer.send(Some(overrides)),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A grant on its way out: name resolved, address checked and asked, lease made durable, then sent.
+//!
+//! - G-1 The address is checked before it is pinned (H4, I6).
+//! - G-2 Lease, ledger row and the taking from the queue are one batch (F5, B2).
+//! - G-3 Only a durable lease is sent (I7).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::commit::Then;
+use super::state::{Granted, Shard, Stage};
+use crate::policy::change::Change;
+use crate::policy::host::{Errand, Grant};
+use crate::protocol::{AddressMsg, Answer, FetchJob, HostMsg, ShardMsg};
+use crate::types::{
+    Completion, HostId, HostKey, Lease, LeaseId, LeaseKind, LedgerRow, Outcome, Reason, Timestamp,
+};
+use crate::world::Resolved;
+
+impl Shard {
+    /// A host granted a lease: its name is resolved next.
+    pub(super) fn granted(&mut self, host: HostId, grant: Grant) {
+        let Grant { lease, set_by, policy } = grant;
+        self.domains.granted(lease.host.domain(), lease.not_before);
+        let (id, name) = (lease.id, lease.host.host().to_owned());
+        self.leases.insert(id, Granted { host, lease, stage: Stage::Resolving, set_by, policy });
+        let (resolver, me) = (Arc::clone(&self.world.resolver), self.me.clone());
+        tokio::spawn(async move {
+            let answer = resolver.resolve(&name).await;
+            me.send_message(ShardMsg::Resolved { lease: id, answer }).ok();
+        });
+    }
+
+    /// The name is resolved: one allowed address is pinned and asked for a place (G-1).
+    pub(super) fn resolved(&mut self, lease: LeaseId, answer: Result<Resolved, Reason>) {
+        let Some(granted) = self.leases.get(&lease) else { return };
+        if granted.stage != Stage::Resolving {
+            return;
+        }
+        let pinned = answer
+            .map_err(|reason| (Outcome::Dns, reason))
+            .and_then(|resolved| self.allowed(&resolved.addresses));
+        match pinned {
+            Ok(address) => self.ask_address(lease, address),
+            Err((outcome, reason)) => self.give_up(lease, outcome, reason),
+        }
+    }
+
+    /// The first address that may be connected to, IPv4 before IPv6.
+    fn allowed(&self, addresses: &[IpAddr]) -> Result<IpAddr, (Outcome, Reason)> {
+        let settings = self.settings();
+        let mut refusal = Reason::Dns { why: "no address".to_owned() };
+        let mut outcome = Outcome::Dns;
+        let (four, six): (Vec<IpAddr>, Vec<IpAddr>) =
+            addresses.iter().partition(|address| address.is_ipv4());
+        for address in four.into_iter().chain(six) {
+            match (settings.may_connect)(address) {
+                Ok(()) => return Ok(address),
+                Err(reason) => (outcome, refusal) = (Outcome::EgressRefused, reason),
+            }
+        }
+        Err((outcome, refusal))
+    }
+
+    fn ask_address(&mut self, lease: LeaseId, address: IpAddr) {
+        let exempt = (self.settings().address_exempt)(address);
+        let owner = self.routes.borrow().address(address).cloned();
+        let Some(granted) = self.leases.get_mut(&lease) else { return };
+        granted.lease.address = Some(address);
+        granted.stage = Stage::Permitting;
+        let not_before = granted.lease.not_before;
+        let (Some(owner), false) = (owner, exempt) else {
+            return self.permitted(lease, Some(not_before));
+        };
+        let me = self.me.clone();
+        let answer = Answer::to(move |not_before| {
+            me.send_message(ShardMsg::Permitted { lease, not_before }).ok();
+        });
+        let asked = AddressMsg::Ask { address, lease, not_before, answer };
+        if owner.send_message(asked).is_err() {
+            debug!(%address, "the owner of the address is restarting");
+        }
+    }
+
+    /// The address has a place: the lease becomes durable (G-2). Its owner may be gone; then the
+    /// lease is asked for again.
+    pub(super) fn permitted(&mut self, lease: LeaseId, not_before: Option<Timestamp>) {
+        let Some(granted) = self.leases.get_mut(&lease) else { return };
+        if granted.stage != Stage::Permitting {
+            return;
+        }
+        let Some(not_before) = not_before else {
+            return self.give_up(lease, Outcome::Cancelled, Reason::Stopping);
+        };
+        let span = granted.lease.expires_at.since(granted.lease.not_before);
+        granted.lease.not_before = granted.lease.not_before.max(not_before);
+        granted.lease.expires_at = granted.lease.not_before + span;
+        granted.stage = Stage::Writing;
+        let lease_row = granted.lease.clone();
+        let row = LedgerRow::Granted {
+            lease: Box::new(lease_row.clone()),
+            set_by: granted.set_by,
+            policy: granted.policy,
+        };
+        let at = lease_row.granted_at;
+        if lease_row.kind == LeaseKind::Page {
+            self.put([Change::Dequeue(Box::new(lease_row.entry.clone()))]);
+        }
+        self.put([
+            Change::PutLease(Box::new(lease_row)),
+            Change::Record { at, lease, row: Box::new(row) },
+        ]);
+        self.hurry();
+        self.when_durable(Then::Dispatch(lease));
+    }
+
+    /// The lease is durable: it leaves (G-3).
+    pub(super) fn dispatch(&mut self, lease: LeaseId) {
+        let Some(granted) = self.leases.get_mut(&lease) else { return };
+        let address = granted.lease.address;
+        let owner = address.and_then(|address| self.routes.borrow().address(address).cloned());
+        let (Some(owner), false) = (owner, self.draining) else {
+            return self.give_up(lease, Outcome::Cancelled, Reason::Stopping);
+        };
+        granted.stage = Stage::Sent;
+        let job = FetchJob {
+            lease: Arc::new(granted.lease.clone()),
+            shard: self.me.clone(),
+            address: owner,
+        };
+        // The channel holds the credit of all shards; only a pool that is stopping refuses.
+        if self.fetch.try_send(job).is_err() {
+            self.give_up(lease, Outcome::Cancelled, Reason::Stopping);
+        }
+    }
+
+    /// A grant that is not sent: its host hears of it like of any other end.
+    fn give_up(&mut self, lease: LeaseId, outcome: Outcome, reason: Reason) {
+        let Some(granted) = self.leases.get(&lease) else { return };
+        let completion = Completion::failed(&granted.lease, self.now(), outcome, reason);
+        let host = granted.host;
+        self.tell(host, HostMsg::Ended(Box::new(completion)));
+    }
+
+    /// The leases of a host that have not ended.
+    pub(super) fn leases_of(&self, host: HostId) -> Vec<Lease> {
+        let leases = self.leases.values().filter(|granted| granted.host == host);
+        leases.map(|granted| granted.lease.clone()).collect()
+    }
+
+    /// The place of a lease's address is free, whoever else says so too.
+    pub(super) fn leave_address(&self, lease: &Lease, ended_at: Option<Timestamp>) {
+        let Some(address) = lease.address else { return };
+        if let Some(owner) = self.routes.borrow().address(address) {
+            // An owner that is restarting has no places taken.
+            owner.send_message(AddressMsg::Left { address, lease: lease.id, ended_at }).ok();
+        }
+    }
+
+    // Errands: robots.txt hops between hosts (H2).
+
+    /// A robots.txt of ours redirects to another host: that host fetches it, on its own clock.
+    pub(super) fn send_errand(&mut self, errand: Errand) {
+        let target = errand.url.host_key();
+        let for_host = errand.for_host.clone();
+        let shard = self.routes.borrow().route(&target).map(|route| route.shard.clone());
+        if shard.is_none_or(|shard| shard.send_message(ShardMsg::RunErrand(errand)).is_err()) {
+            self.errand_ended(&for_host, None);
+        }
+    }
+
+    /// Another host's robots.txt redirects to a host of ours.
+    pub(super) fn run_errand(&mut self, errand: Errand) {
+        let key = errand.url.host_key();
+        let host = self.host_id(&key);
+        if !self.residents.contains_key(&host) && !self.waking.contains_key(&host) {
+            self.ensure_host(&key);
+        }
+        self.tell(host, HostMsg::RunErrand(errand));
+    }
+
+    /// A host that no URL has named yet gets its row, so that its clock is kept.
+    fn ensure_host(&mut self, key: &HostKey) {
+        let (id, key) = (self.host_id(key), key.clone());
+        self.waking.entry(id).or_default();
+        self.read(|store| async move {
+            let read = async {
+                let robots = store.robots(id).await?;
+                let found = store.host(id).await?;
+                let (record, counts) = found.unwrap_or_else(|| {
+                    (crate::types::HostRecord::new(key), crate::types::HostCounts::default())
+                });
+                Ok(Some(Box::new(crate::protocol::shard::HostRead { record, counts, robots })))
+            };
+            let read = read.await.map_err(super::state::fault);
+            ShardMsg::Store(crate::protocol::shard::StoreReply::HostRead(id, read))
+        });
+    }
+
+    /// An errand that a host of ours ran has ended: the host it was for hears of it.
+    pub(super) fn answer_errand(&self, for_host: HostKey, completion: Box<Completion>) {
+        let route = self.routes.borrow().route(&for_host).map(|route| route.shard.clone());
+        if let Some(shard) = route {
+            let answer = ShardMsg::ErrandEnded { for_host, completion: Some(completion) };
+            // A shard that is restarting asks again when its host's deadline passes.
+            shard.send_message(answer).ok();
+        }
+    }
+
+    /// An errand of a host of ours has ended, or could not be sent: then its deadline decides.
+    pub(super) fn errand_ended(&mut self, for_host: &HostKey, completion: Option<Box<Completion>>) {
+        if let Some(completion) = completion {
+            let host = self.host_id(for_host);
+            self.tell(host, HostMsg::ErrandEnded(completion));
+        }
+    }
+}

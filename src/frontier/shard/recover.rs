@@ -1,0 +1,166 @@
+//! What a shard finds when it opens: hosts, leases that nobody ended, pages that nobody parsed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ractor::ActorRef;
+
+use super::admit::Admissions;
+use super::commit::Commit;
+use super::state::{Backlog, Closing, Shard, ShardArgs, Totals};
+use crate::policy::change::Change;
+use crate::policy::domain_clock::DomainBook;
+use crate::policy::ready::ReadyQueue;
+use crate::protocol::ShardMsg;
+use crate::storage::{Filter, Fingerprints, StoreError};
+use crate::types::{EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome};
+
+/// Hosts are read in pages of this many.
+const HOSTS_PAGE: usize = 1000;
+/// URLs that a new filter has room for.
+const FILTER_CAPACITY: u64 = 100_000;
+/// The row that counts the shard's pages.
+pub(super) const PAGES_ROW: &str = "pages";
+
+/// Opens a shard's state from its store.
+pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<Shard, StoreError> {
+    let store = args.store.clone();
+    let last_event = last_event(&args).await?;
+    let leases = store.leases().await?;
+    let next_due = store.next_due().await?;
+    let backlog = !store.to_parse(None, 1).await?.is_empty();
+    let pages = store.meta(PAGES_ROW).await?;
+    let filter = match store.load_filter().await {
+        Some(filter) => filter,
+        None => rebuild_filter(&args).await?,
+    };
+    let mut shard = empty(me, args, filter);
+    shard.commit = Commit::new(last_event);
+    shard.next_due = next_due;
+    shard.backlog = if backlog { Backlog::Waiting } else { Backlog::Empty };
+    shard.totals.pages = pages.and_then(|row| postcard::from_bytes(&row).ok()).unwrap_or(0);
+    shard.quota.lock().add_pages(shard.totals.pages);
+    let mut after = None;
+    loop {
+        let hosts = store.hosts(after, HOSTS_PAGE).await?;
+        let Some((last, ..)) = hosts.last() else { break };
+        after = Some(*last);
+        for (id, record, counts) in hosts {
+            shard.found(id, &record, counts);
+        }
+    }
+    leases.into_iter().for_each(|lease| shard.take_back(lease));
+    Ok(shard)
+}
+
+async fn last_event(args: &ShardArgs) -> Result<EventSeq, StoreError> {
+    // The numbers of the store go on; only what is durable may be read, and at the start all is.
+    Ok(args.store.last_event().await)
+}
+
+/// A filter over exactly the table's keys, read once where none was kept.
+async fn rebuild_filter(args: &ShardArgs) -> Result<Filter, StoreError> {
+    let mut filter = Filter::empty(FILTER_CAPACITY, args.world.dice.throw());
+    let mut after = None;
+    loop {
+        let ids = args.store.url_ids(after, HOSTS_PAGE).await?;
+        let Some(last) = ids.last() else { return Ok(filter) };
+        after = Some(*last);
+        ids.iter().for_each(|id| filter.insert(id));
+    }
+}
+
+fn empty(me: ActorRef<ShardMsg>, args: ShardArgs, filter: Filter) -> Shard {
+    let opened_at = args.world.clock.now();
+    let settings = std::sync::Arc::clone(&args.settings.borrow());
+    let secret = args.world.dice.throw();
+    Shard {
+        me,
+        id: args.shard,
+        store: args.store,
+        routes: args.routes,
+        settings: args.settings,
+        quota: args.quota,
+        fetch: args.fetch,
+        parse: args.parse,
+        opened_at,
+        paused: false,
+        draining: false,
+        closing: Closing::No,
+        timer: None,
+        ready: ReadyQueue::default(),
+        residents: BTreeMap::new(),
+        waking: BTreeMap::new(),
+        actors: BTreeMap::new(),
+        aliases: BTreeMap::new(),
+        failures: BTreeMap::new(),
+        long_waits: BTreeMap::new(),
+        domains: DomainBook::new(settings.domain, opened_at),
+        domain_urls: BTreeMap::new(),
+        leases: BTreeMap::new(),
+        offers: BTreeSet::new(),
+        next_lease: 0,
+        arriving: BTreeMap::new(),
+        fingerprints: Fingerprints::new(settings.fingerprints, secret),
+        filter,
+        admissions: Admissions::default(),
+        next_due: None,
+        due_reading: false,
+        due_moves: 0,
+        commit: Commit::default(),
+        parsing: BTreeMap::new(),
+        backlog: Backlog::Empty,
+        dropped: BTreeMap::new(),
+        texts: BTreeMap::new(),
+        texts_in_order: VecDeque::new(),
+        ordered: Vec::new(),
+        totals: Totals::default(),
+        world: args.world,
+    }
+}
+
+impl Shard {
+    /// A host of the store: at rest until its time comes (I3: as if it was just visited).
+    fn found(&mut self, id: crate::types::HostId, record: &HostRecord, counts: HostCounts) {
+        if record.key.id() != id {
+            self.aliases.insert(record.key.clone(), id);
+        }
+        self.totals.hosts += 1;
+        add(&mut self.totals.counts, counts);
+        *self.domain_urls.entry(record.key.domain().into()).or_default() += counts.known;
+        if counts.queued > 0 {
+            let asked = record.site_wait_until.unwrap_or(record.next_allowed_at);
+            let at = record.next_allowed_at.max(asked).max(self.opened_at + record.delay);
+            self.ready.set(id, Some(at));
+        }
+    }
+
+    /// F5: a lease that the process before did not end comes back, without a failed try.
+    fn take_back(&mut self, lease: Lease) {
+        let now = self.opened_at;
+        let row = LedgerRow::Ended {
+            lease: lease.id,
+            sent_at: None,
+            ended_at: now,
+            outcome: Outcome::Cancelled,
+            address: lease.address,
+        };
+        self.put([
+            Change::DropLease(lease.id),
+            Change::Record { at: now, lease: lease.id, row: Box::new(row) },
+        ]);
+        if lease.kind == LeaseKind::Page {
+            self.put([Change::Enqueue(Box::new(lease.entry))]);
+        }
+        let host = self.host_id(&lease.host);
+        self.ready.hasten(host, now);
+    }
+}
+
+/// Adds up counts.
+pub(super) fn add(total: &mut HostCounts, part: HostCounts) {
+    total.known += part.known;
+    total.queued += part.queued;
+    total.deferred += part.deferred;
+    total.sleeping += part.sleeping;
+    total.dead += part.dead;
+}

@@ -1,0 +1,340 @@
+//! What a shard holds in memory.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{ActorId, ActorRef};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::admit::Admissions;
+use super::commit::Commit;
+use crate::frontier::settings::{FrontierSettings, SharedQuota};
+use crate::policy::change::Change;
+use crate::policy::domain_clock::DomainBook;
+use crate::policy::ready::ReadyQueue;
+use crate::protocol::shard::{ParkedHost, StoreFault};
+use crate::protocol::{
+    Answer, FetchJob, HostMsg, HostPhase, ParseJob, Permit, RoutesWatch, ShardMsg,
+};
+use crate::storage::{Filter, Fingerprints, ShardStore, StoreError};
+use crate::types::{
+    ContentRecord, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease, LeaseId, Outcome,
+    QueueEntry, Reason, Response, ShardId, Timestamp, ToParse, UrlId, UrlVersion,
+};
+use crate::world::World;
+
+/// What a shard starts with.
+pub struct ShardArgs {
+    /// Which.
+    pub shard: ShardId,
+    /// Its store, opened: this process owns it.
+    pub store: ShardStore,
+    /// The world.
+    pub world: World,
+    /// Where the other actors are.
+    pub routes: RoutesWatch,
+    /// The settings, always the newest.
+    pub settings: watch::Receiver<Arc<FrontierSettings>>,
+    /// The caps on the whole crawl.
+    pub quota: SharedQuota,
+    /// Leases for the fetchers. Its bound is at least the credit of all shards.
+    pub fetch: async_channel::Sender<FetchJob>,
+    /// Pages for the parsers.
+    pub parse: async_channel::Sender<ParseJob>,
+}
+
+/// The state of a ShardActor.
+pub struct Shard {
+    pub(super) me: ActorRef<ShardMsg>,
+    pub(super) id: ShardId,
+    pub(super) store: ShardStore,
+    pub(super) world: World,
+    pub(super) routes: RoutesWatch,
+    pub(super) settings: watch::Receiver<Arc<FrontierSettings>>,
+    pub(super) quota: SharedQuota,
+    pub(super) fetch: async_channel::Sender<FetchJob>,
+    pub(super) parse: async_channel::Sender<ParseJob>,
+    /// I3: every host counts as just visited at this time.
+    pub(super) opened_at: Timestamp,
+    pub(super) paused: bool,
+    pub(super) draining: bool,
+    pub(super) closing: Closing,
+    pub(super) timer: Option<(Timestamp, JoinHandle<()>)>,
+    // Hosts.
+    pub(super) ready: ReadyQueue,
+    pub(super) residents: BTreeMap<HostId, Resident>,
+    pub(super) waking: BTreeMap<HostId, Waking>,
+    pub(super) actors: BTreeMap<ActorId, HostId>,
+    /// Hosts whose id is not the hash of their key, because another host has that one.
+    pub(super) aliases: BTreeMap<HostKey, HostId>,
+    pub(super) failures: BTreeMap<HostId, u32>,
+    pub(super) long_waits: BTreeMap<HostId, ParkedHost>,
+    pub(super) domains: DomainBook,
+    pub(super) domain_urls: BTreeMap<Box<str>, u64>,
+    // Leases.
+    pub(super) leases: BTreeMap<LeaseId, Granted>,
+    pub(super) offers: BTreeSet<LeaseId>,
+    pub(super) next_lease: u32,
+    /// Responses whose completion is with their host.
+    pub(super) arriving: BTreeMap<LeaseId, (Box<Response>, Permit)>,
+    // URLs.
+    pub(super) fingerprints: Fingerprints,
+    pub(super) filter: Filter,
+    pub(super) admissions: Admissions,
+    pub(super) next_due: Option<Timestamp>,
+    /// A read of the due index is under way, or what it found is not moved yet.
+    pub(super) due_reading: bool,
+    pub(super) due_moves: usize,
+    // The store.
+    pub(super) commit: Commit,
+    // Parsing.
+    pub(super) parsing: BTreeMap<(UrlId, UrlVersion), ToParse>,
+    /// Rows in the store that are not in `parsing`.
+    pub(super) backlog: Backlog,
+    /// Rows that are done: true once their end is written.
+    pub(super) dropped: BTreeMap<(UrlId, UrlVersion), bool>,
+    /// Texts claimed lately, in the order of their claims.
+    pub(super) texts: BTreeMap<u128, Box<ContentRecord>>,
+    pub(super) texts_in_order: VecDeque<u128>,
+    /// Orders that their hosts have not taken yet.
+    pub(super) ordered: Vec<(HostId, HostOverrides, Answer<Option<HostOverrides>>)>,
+    // Figures.
+    pub(super) totals: Totals,
+}
+
+/// A resident host.
+pub(super) struct Resident {
+    pub(super) actor: ActorRef<HostMsg>,
+    pub(super) record: HostRecord,
+    pub(super) counts: HostCounts,
+    pub(super) phase: HostPhase,
+    pub(super) reason: Option<Reason>,
+    pub(super) next_wake: Option<Timestamp>,
+    /// Messages sent and not yet answered by a step.
+    pub(super) outstanding: u32,
+    /// The offer it has not answered.
+    pub(super) offer: Option<LeaseId>,
+    /// It was told to retire; what comes meanwhile is held.
+    pub(super) retiring: Option<Vec<HostMsg>>,
+    /// Sleepers are being read.
+    pub(super) sleepers_after: Option<Option<UrlId>>,
+}
+
+/// A host whose row is being read.
+#[derive(Default)]
+pub(super) struct Waking {
+    pub(super) messages: Vec<HostMsg>,
+    /// Its counts were changed since the read began: it is read once more.
+    pub(super) stale: bool,
+    /// It wants credit once it is awake.
+    pub(super) wants_offer: bool,
+    /// Entries that change their place once its counts are known.
+    pub(super) moves: Vec<Move>,
+}
+
+/// Entries of one host that change their place.
+#[derive(Debug)]
+pub(super) struct Move {
+    pub(super) kind: MoveKind,
+    pub(super) changes: Vec<Change>,
+    /// Those that are in the queue now.
+    pub(super) entries: Vec<QueueEntry>,
+    /// Dead letters that are deferred now.
+    pub(super) letters: u64,
+}
+
+/// What moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MoveKind {
+    /// From the due index to the queue.
+    Due,
+    /// From the dead letters to the due index.
+    Dead,
+}
+
+impl Move {
+    /// Entries that fell due.
+    pub(super) fn due() -> Self {
+        Self { kind: MoveKind::Due, changes: Vec::new(), entries: Vec::new(), letters: 0 }
+    }
+
+    /// Dead letters that are tried again.
+    pub(super) fn dead(letters: u64) -> Self {
+        Self { kind: MoveKind::Dead, changes: Vec::new(), entries: Vec::new(), letters }
+    }
+
+    /// Moves the counts with them.
+    pub(super) fn count(&self, counts: &mut HostCounts) {
+        let entries = u64::try_from(self.entries.len()).unwrap_or(0);
+        counts.deferred = counts.deferred.saturating_sub(entries) + self.letters;
+        counts.queued += entries;
+        counts.dead = counts.dead.saturating_sub(self.letters);
+    }
+}
+
+/// How far a grant has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its name is being resolved.
+    Resolving,
+    /// Its address is asked for a place.
+    Permitting,
+    /// Its row is on the way to the disk.
+    Writing,
+    /// With the fetchers.
+    Sent,
+}
+
+/// A grant that has not ended.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) host: HostId,
+    pub(super) lease: Lease,
+    pub(super) stage: Stage,
+    pub(super) set_by: crate::types::DelaySource,
+    pub(super) policy: u64,
+}
+
+/// Pages in the store that wait for a parser and are not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backlog {
+    /// There are none.
+    Empty,
+    /// There are some; read when parsers have room.
+    Waiting,
+    /// Being read.
+    Reading,
+}
+
+/// How far closing has come.
+#[derive(Debug)]
+pub(super) enum Closing {
+    /// Not closing.
+    No,
+    /// Hosts retire, writes end.
+    Settling(Answer<Result<(), String>>),
+    /// The store is being closed.
+    Closed,
+}
+
+/// The figures of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) counts: HostCounts,
+    pub(super) hosts: u64,
+    pub(super) pages: u64,
+    pub(super) outcomes: BTreeMap<Outcome, u64>,
+    pub(super) bytes: u64,
+    pub(super) repeated: u64,
+    pub(super) restarts: u64,
+    pub(super) violations: u64,
+}
+
+/// The longest time between two looks at the clock.
+const TICK_MAX: Duration = Duration::from_secs(10);
+
+impl Shard {
+    /// Pages wait in the store for a parser.
+    pub(super) fn has_backlog(&self) -> bool {
+        self.backlog != Backlog::Empty
+    }
+
+    /// The time now.
+    pub(super) fn now(&self) -> Timestamp {
+        self.world.clock.now()
+    }
+
+    /// The settings in force.
+    pub(super) fn settings(&self) -> Arc<FrontierSettings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// The id of a host: the hash of its key, unless another host had that first.
+    pub(super) fn host_id(&self, key: &HostKey) -> HostId {
+        self.aliases.get(key).copied().unwrap_or_else(|| key.id())
+    }
+
+    /// Runs a read of the store; its answer comes back as a message (S-1).
+    pub(super) fn read<F>(&self, read: impl FnOnce(ShardStore) -> F)
+    where
+        F: Future<Output = ShardMsg> + Send + 'static,
+    {
+        let work = read(self.store.clone());
+        let me = self.me.clone();
+        tokio::spawn(async move {
+            let answer = work.await;
+            // A shard that has stopped needs no answer.
+            me.send_message(answer).ok();
+        });
+    }
+
+    /// After every message: what can go on, goes on; then the one timer is set.
+    pub(super) fn go_on(&mut self) {
+        self.go_on_admitting();
+        self.go_on_parsing();
+        self.go_on_granting();
+        self.go_on_writing();
+        self.go_on_closing();
+        self.arm();
+    }
+
+    /// The timer rang: what has become due is done in `go_on`.
+    pub(super) fn tick(&mut self) {
+        self.timer = None;
+        self.read_due();
+        let now = self.now();
+        self.domains.sweep(now);
+    }
+
+    /// One timer, for whatever comes first.
+    fn arm(&mut self) {
+        let now = self.now();
+        let mut next = now + TICK_MAX;
+        if !self.paused && !self.draining && self.has_credit() {
+            next = next.min(self.ready.next().unwrap_or(next));
+        }
+        if !self.due_reading {
+            next = next.min(self.next_due.unwrap_or(next));
+        }
+        next = next.min(self.commit.next_wake().unwrap_or(next)).max(now);
+        if self.timer.as_ref().is_some_and(|(at, timer)| *at <= next && !timer.is_finished()) {
+            return;
+        }
+        if let Some((_, timer)) = self.timer.take() {
+            timer.abort();
+        }
+        let (clock, me) = (Arc::clone(&self.world.clock), self.me.clone());
+        let timer = tokio::spawn(async move {
+            clock.sleep_until(next).await;
+            me.send_message(ShardMsg::Tick).ok();
+        });
+        self.timer = Some((next, timer));
+    }
+}
+
+/// How the protocol speaks of the store's errors.
+pub(super) fn fault(error: StoreError) -> StoreFault {
+    match error {
+        StoreError::Fenced | StoreError::Closed => StoreFault::Fenced,
+        StoreError::NewerVersion { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Row(_)
+        | StoreError::Deadline { .. }
+        | StoreError::Unavailable { .. }
+        | StoreError::Engine { .. } => StoreFault::Failed(chain(&error)),
+    }
+}
+
+/// An error and its sources in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

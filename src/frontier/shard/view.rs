@@ -1,0 +1,60 @@
+//! How a shard stands, for operators and for the end of a crawl.
+
+use super::state::Shard;
+use crate::protocol::HostPhase;
+use crate::protocol::shard::{ParkedHost, ShardView};
+
+/// Hosts that wait for long, shown at once.
+const PARKED_SHOWN: usize = 100;
+
+impl Shard {
+    /// The state of the shard.
+    pub(super) fn view(&self) -> ShardView {
+        let now = self.now();
+        let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let parked = self.residents.values().filter(|host| host.phase == HostPhase::Parked).count();
+        let ready = self.ready.due(now);
+        let lag = self.ready.next().filter(|_| !self.paused).map(|at| now.since(at));
+        let granting = if self.paused { None } else { self.ready.next() };
+        ShardView {
+            shard: self.id,
+            epoch: self.store.epoch().0,
+            paused: self.paused,
+            degraded: self.commit.failure.iter().cloned().collect(),
+            urls: self.totals.counts,
+            in_flight: small(self.leases.len()),
+            hosts_known: self.totals.hosts,
+            hosts_resident: small(self.residents.len()),
+            hosts_ready: small(ready),
+            hosts_waiting: small(self.ready.len() - ready),
+            hosts_parked: small(parked),
+            pages: self.totals.pages,
+            outcomes: self.totals.outcomes.clone(),
+            bytes: self.totals.bytes,
+            next_wake: [granting, self.next_due].into_iter().flatten().min(),
+            admitting: small(self.admissions.len()),
+            parsing: small(self.parsing.len()) + u32::from(self.has_backlog()),
+            unwritten: small(self.commit.waiting()),
+            offers: small(self.offers.len() + self.waking.len()),
+            lag_seconds: lag.map_or(0.0, |lag| lag.as_secs_f64()),
+            repeated: self.totals.repeated,
+            restarts: self.totals.restarts,
+            violations: self.totals.violations,
+            parked: self.waiting_for_long(),
+            last_event: self.commit.last_event.0,
+        }
+    }
+
+    fn waiting_for_long(&self) -> Vec<ParkedHost> {
+        let resident = self.residents.values().filter(|host| {
+            host.counts.queued > 0 && matches!(host.phase, HostPhase::Waiting | HostPhase::Parked)
+        });
+        let resident = resident.map(|host| ParkedHost {
+            host_key: host.record.key.clone(),
+            reason: host.reason.as_ref().map_or_else(String::new, ToString::to_string),
+            until: host.next_wake,
+            queued: host.counts.queued,
+        });
+        self.long_waits.values().cloned().chain(resident).take(PARKED_SHOWN).collect()
+    }
+}

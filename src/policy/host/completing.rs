@@ -1,0 +1,332 @@
+//! Completions: what an exchange leaves behind (F6, F7, F8, R2).
+
+use super::effects::{Effects, Errand};
+use super::machine::{HostMachine, RobotsAsking};
+use crate::policy::backoff;
+use crate::policy::change::Change;
+use crate::policy::politeness::{Delay, delay_after};
+use crate::policy::retry::{AfterFailure, after_failure};
+use crate::policy::robots::RobotsAnswer;
+use crate::types::{
+    Completion, CrawlEvent, DeadLetter, Happening, Lease, LeaseKind, LedgerRow, Moment, Outcome,
+    Reason, Subject, Timestamp, ToParse, UrlStatus, UrlVersion, VisitRecord,
+};
+
+impl HostMachine {
+    /// F6: conditional on the lease; a second completion changes nothing.
+    pub(super) fn ended(&mut self, now: Moment, completion: Completion, effects: &mut Effects) {
+        let Some(lease) = self.in_flight.remove(&completion.lease) else {
+            effects.repeated = true;
+            return;
+        };
+        debug_assert_eq!(lease.entry.version, completion.version, "I5: the version of the lease");
+        self.move_clock(now, &completion, effects);
+        effects.changes.push(Change::DropLease(lease.id));
+        effects.changes.push(Change::Record {
+            at: completion.ended_at,
+            lease: lease.id,
+            row: Box::new(LedgerRow::Ended {
+                lease: lease.id,
+                sent_at: completion.sent_at,
+                ended_at: completion.ended_at,
+                outcome: completion.outcome,
+                address: completion.address,
+            }),
+        });
+        match lease.kind.clone() {
+            LeaseKind::Page => self.page_ended(now, lease, completion, effects),
+            LeaseKind::Robots { for_host, .. } if for_host != self.record.key => {
+                effects.errand_ended = Some((for_host, Box::new(completion)));
+            }
+            LeaseKind::Robots { hops, .. } => self.robots_ended(now, hops, completion, effects),
+        }
+    }
+
+    /// F4, F7: the delay runs from the end of the exchange; a refusal makes it longer.
+    fn move_clock(&mut self, now: Moment, completion: &Completion, effects: &mut Effects) {
+        let politeness = self.politeness();
+        let asked = self.robots.crawl_delay();
+        let refused = completion.outcome == Outcome::RateLimited;
+        let refusal = refused
+            .then(|| backoff::refused(&mut self.record.backoff, completion.retry_after, now));
+        if !refused && completion.outcome.is_exchange() {
+            backoff::recovered(&mut self.record.backoff);
+        }
+        if completion.sent_at.is_none() {
+            return;
+        }
+        let pace = backoff::pace(&self.record.backoff);
+        let delay = delay_after(&politeness, asked, completion.took(), pace, now);
+        self.record.delay = delay.wait;
+        self.wait_until(completion.ended_at, delay);
+        if let Some(refusal) = refusal {
+            self.wait_until(completion.ended_at, refusal);
+        }
+        if let Some(wait) = completion.retry_after {
+            let until = completion.ended_at + wait;
+            self.record.site_wait_until = self.record.site_wait_until.max(Some(until));
+            effects.urgent = true;
+        }
+    }
+
+    /// H-5: clocks only ever move forward.
+    fn wait_until(&mut self, from: Timestamp, delay: Delay) {
+        let until = from + delay.wait;
+        if until > self.record.next_allowed_at {
+            self.record.next_allowed_at = until;
+            self.record.set_by = delay.set_by;
+        }
+    }
+
+    fn page_ended(
+        &mut self,
+        now: Moment,
+        lease: Lease,
+        completion: Completion,
+        effects: &mut Effects,
+    ) {
+        effects.changes.push(Change::Dequeue(Box::new(lease.entry.clone())));
+        effects.dequeued += 1;
+        if completion.outcome.is_retried() {
+            self.page_failed(now, lease, completion, effects);
+        } else {
+            self.page_done(lease, completion, effects);
+        }
+    }
+
+    /// F8: tried again at a time kept in the store, or given up.
+    fn page_failed(
+        &mut self,
+        now: Moment,
+        mut lease: Lease,
+        completion: Completion,
+        effects: &mut Effects,
+    ) {
+        let withdrawn = completion.reason == Some(Reason::Stopping);
+        if !withdrawn {
+            lease.entry.attempts = lease.entry.attempts.saturating_add(1);
+        }
+        let attempts = lease.entry.attempts;
+        match after_failure(&self.settings.retries, attempts) {
+            AfterFailure::Again(wait) => {
+                let asked = completion.retry_after.unwrap_or_default();
+                let shake = wait.mul_f64(0.1 * now.fraction());
+                let wait = if withdrawn { asked } else { (wait + shake).max(asked) };
+                let due = completion.ended_at + wait;
+                let visit = self.visit(&lease, &completion, UrlStatus::Retrying, Some(due));
+                effects.changes.push(Change::PutVisit(lease.entry.id, Box::new(visit)));
+                effects.changes.push(Change::Defer { due, entry: Box::new(lease.entry) });
+                effects.deferred += 1;
+            }
+            AfterFailure::GiveUp => {
+                let reason = Reason::TriedTooOften { outcome: completion.outcome, attempts };
+                let mut visit = self.visit(&lease, &completion, UrlStatus::Dead, None);
+                visit.reason = Some(reason.clone());
+                effects.changes.push(Change::PutVisit(lease.entry.id, Box::new(visit)));
+                emit(&lease, completion.ended_at, fetched(&lease, &completion), effects);
+                let dead = Happening::Dead { reason: reason.to_string() };
+                emit(&lease, completion.ended_at, dead, effects);
+                effects.changes.push(Change::PutDead(Box::new(DeadLetter {
+                    entry: lease.entry,
+                    reason,
+                    attempts,
+                    last_at: completion.ended_at,
+                })));
+                effects.buried += 1;
+            }
+        }
+    }
+
+    fn page_done(&mut self, lease: Lease, completion: Completion, effects: &mut Effects) {
+        let gone = matches!(completion.status, Some(404 | 410));
+        let status = if gone { UrlStatus::Gone } else { UrlStatus::Fetched };
+        let due = self.settings.revisit_after.map(|span| completion.ended_at + span);
+        let visit = self.visit(&lease, &completion, status, due);
+        effects.changes.push(Change::PutVisit(lease.entry.id, Box::new(visit)));
+        emit(&lease, completion.ended_at, fetched(&lease, &completion), effects);
+        if let (true, Some(status)) = (gone, completion.status) {
+            emit(&lease, completion.ended_at, Happening::Tombstone { status }, effects);
+        }
+        if let Some(row) = to_parse(&lease, &completion) {
+            effects.changes.push(Change::PutToParse(Box::new(row)));
+        }
+        if let Some(due) = due {
+            let mut entry = lease.entry;
+            entry.version = UrlVersion(entry.version.0.saturating_add(1));
+            entry.attempts = 0;
+            entry.validators = completion.validators.or(entry.validators);
+            effects.changes.push(Change::Defer { due, entry: Box::new(entry) });
+            effects.deferred += 1;
+        }
+    }
+
+    fn visit(
+        &self,
+        lease: &Lease,
+        completion: &Completion,
+        status: UrlStatus,
+        due: Option<Timestamp>,
+    ) -> VisitRecord {
+        VisitRecord {
+            version: lease.entry.version,
+            status,
+            outcome: Some(completion.outcome),
+            status_code: completion.status,
+            attempts: lease.entry.attempts,
+            last_fetched_at: completion.sent_at.map(|_| completion.ended_at),
+            next_fetch_at: due,
+            digest: completion.digest.clone(),
+            archive: completion.archive.clone(),
+            validators: completion.validators.clone(),
+            reason: completion.reason.clone(),
+        }
+    }
+
+    /// R2: what robots.txt answered; a redirect is one more hop (H2).
+    fn robots_ended(
+        &mut self,
+        now: Moment,
+        hops: u8,
+        completion: Completion,
+        effects: &mut Effects,
+    ) {
+        self.asking = RobotsAsking::No;
+        let answer = match completion.outcome {
+            Outcome::Redirect => match self.robots_target(hops, &completion) {
+                Ok(errand) => return self.follow_robots(now, errand, effects),
+                Err(answer) => answer,
+            },
+            Outcome::Ok
+            | Outcome::NotModified
+            | Outcome::ClientError
+            | Outcome::ServerError
+            | Outcome::RateLimited
+            | Outcome::Truncated => match completion.status {
+                Some(code) => RobotsAnswer::Status {
+                    code,
+                    body: completion.robots_body,
+                    max_age: completion.max_age,
+                },
+                None => failed(&completion),
+            },
+            Outcome::RobotsRefused
+            | Outcome::Timeout
+            | Outcome::Dns
+            | Outcome::Connect
+            | Outcome::Tls
+            | Outcome::Protocol
+            | Outcome::TooLarge
+            | Outcome::UnwantedType
+            | Outcome::Decode
+            | Outcome::EgressRefused
+            | Outcome::Cancelled => failed(&completion),
+        };
+        self.robots_answered(now, answer, effects);
+    }
+
+    /// The next hop of a robots.txt redirect, or what its end means.
+    fn robots_target(&self, hops: u8, completion: &Completion) -> Result<Errand, RobotsAnswer> {
+        if hops >= self.settings.max_redirects {
+            return Err(RobotsAnswer::TooManyRedirects);
+        }
+        let location = completion.location.as_deref().unwrap_or_default();
+        match completion.url.join(location) {
+            Ok(url) => Ok(Errand { for_host: self.record.key.clone(), url, hops: hops + 1 }),
+            Err(_) => Err(RobotsAnswer::TooManyRedirects),
+        }
+    }
+
+    /// The answer of a host that was sent on an errand.
+    pub(super) fn errand_ended(
+        &mut self,
+        now: Moment,
+        completion: Completion,
+        effects: &mut Effects,
+    ) {
+        if let RobotsAsking::Away { hops, .. } = self.asking {
+            self.robots_ended(now, hops, completion, effects);
+        }
+    }
+
+    /// The robots.txt exchange ended without an answer.
+    pub(super) fn robots_failed(&mut self, now: Moment, why: &str, effects: &mut Effects) {
+        self.asking = RobotsAsking::No;
+        self.robots_answered(now, RobotsAnswer::Failed { why: why.to_owned() }, effects);
+    }
+
+    fn robots_answered(&mut self, now: Moment, answer: RobotsAnswer, effects: &mut Effects) {
+        let answered = self.robots.answer(now, answer, &self.settings.robots);
+        effects.changes.push(Change::PutRobots(self.id, Box::new(answered.record)));
+        effects.wake_sleepers = answered.rules_changed;
+    }
+}
+
+fn failed(completion: &Completion) -> RobotsAnswer {
+    let why = completion
+        .reason
+        .as_ref()
+        .map_or_else(|| completion.outcome.to_string(), ToString::to_string);
+    RobotsAnswer::Failed { why }
+}
+
+fn fetched(lease: &Lease, completion: &Completion) -> Happening {
+    let before = lease.entry.validators.as_ref().and_then(|seen| seen.digest.as_ref());
+    let changed = match (before, &completion.digest) {
+        (Some(_), _) if completion.outcome == Outcome::NotModified => Some(false),
+        (Some(before), Some(digest)) => Some(before != digest),
+        (Some(_) | None, _) => None,
+    };
+    Happening::Fetched {
+        status: completion.status,
+        outcome: completion.outcome,
+        bytes: completion.bytes,
+        digest: completion.digest.clone(),
+        archive: completion.archive.clone(),
+        changed,
+    }
+}
+
+fn emit(lease: &Lease, at: Timestamp, happening: Happening, effects: &mut Effects) {
+    let subject = Subject::Url {
+        url: lease.entry.url.to_string(),
+        url_id: lease.entry.id,
+        version: lease.entry.version,
+    };
+    effects.changes.push(Change::Emit(Box::new(CrawlEvent { at, subject, happening })));
+}
+
+/// P4: pages and redirects are parsed; what brought no body, or nobody's type, is not.
+fn to_parse(lease: &Lease, completion: &Completion) -> Option<ToParse> {
+    let parsed = match completion.outcome {
+        Outcome::Ok | Outcome::Truncated | Outcome::Redirect => true,
+        Outcome::NotModified
+        | Outcome::ClientError
+        | Outcome::ServerError
+        | Outcome::RobotsRefused
+        | Outcome::RateLimited
+        | Outcome::Timeout
+        | Outcome::Dns
+        | Outcome::Connect
+        | Outcome::Tls
+        | Outcome::Protocol
+        | Outcome::TooLarge
+        | Outcome::UnwantedType
+        | Outcome::Decode
+        | Outcome::EgressRefused
+        | Outcome::Cancelled => false,
+    };
+    let archive = completion.archive.clone().filter(|_| parsed)?;
+    Some(ToParse {
+        id: lease.entry.id,
+        version: lease.entry.version,
+        url: lease.entry.url.clone(),
+        depth: lease.entry.depth,
+        redirects: lease.entry.redirects,
+        status: completion.status?,
+        fetched_at: completion.sent_at.unwrap_or(completion.ended_at),
+        archive,
+        discovered_from: lease.entry.discovered_from.clone(),
+        reason: completion.reason.clone(),
+        attempts: 0,
+    })
+}

@@ -1,0 +1,271 @@
+//! Offers: which request comes next, or why none does (F2, F5, I2).
+
+use super::effects::{Effects, Errand, Grant, OfferAnswer};
+use super::machine::{ERRANDS_MAX, HostMachine, RobotsAsking};
+use crate::policy::change::Change;
+use crate::policy::invariants;
+use crate::policy::politeness::delay_after;
+use crate::policy::robots::Decision;
+use crate::policy::{backoff, normalise};
+use crate::types::{
+    Completion, CrawlUrl, HostKey, Lease, LeaseId, LeaseKind, Moment, Outcome, QueueEntry, Reason,
+    UrlId, UrlStatus, UrlVersion, VisitRecord,
+};
+
+impl HostMachine {
+    /// Answers the offer, or asks for rows of the queue and answers when they have come.
+    pub(super) fn answer_offer(&mut self, now: Moment, effects: &mut Effects) {
+        let Some(lease) = self.offered else { return };
+        if let Some(reason) = self.refusal(now) {
+            return self.answer(OfferAnswer::Withheld(Some(reason)), effects);
+        }
+        if let Some(errand) = self.errands.pop_front() {
+            return self.grant_robots(now, lease, errand, effects);
+        }
+        if self.ask_for_robots(now, lease, effects) {
+            return;
+        }
+        match self.next_page(now, effects) {
+            Next::Page(entry) => {
+                self.grant(now, lease, Asked { kind: LeaseKind::Page, entry: *entry }, effects);
+            }
+            Next::Wait(reason) => self.answer(OfferAnswer::Withheld(Some(reason)), effects),
+            Next::Load if self.loading => {}
+            Next::Load => {
+                effects.load = self.window.wants(self.settings.window);
+                self.loading = effects.load.is_some();
+            }
+            Next::Nothing => self.answer(OfferAnswer::Withheld(None), effects),
+        }
+    }
+
+    /// Why nothing at all may be granted now.
+    fn refusal(&self, now: Moment) -> Option<Reason> {
+        let soon = now.at + self.settings.ahead;
+        let record = &self.record;
+        if let Some(reason) = &record.parked {
+            return Some(reason.clone());
+        }
+        if record.overrides.paused {
+            return Some(Reason::Paused);
+        }
+        if self.in_flight.len() >= self.allowed_in_flight() {
+            return Some(Reason::InFlight);
+        }
+        if let Some(until) = record.site_wait_until.filter(|until| *until > soon) {
+            return Some(Reason::SiteAskedToWait { until });
+        }
+        if record.next_allowed_at > soon {
+            let until = record.next_allowed_at;
+            return Some(Reason::HostClock { until, set_by: record.set_by });
+        }
+        if self.budget_is_used_up(self.departure(now)) {
+            let until = self.departure(now).next_day();
+            return Some(Reason::DailyBudget { max: self.daily_budget(), until });
+        }
+        None
+    }
+
+    /// When a request granted now would be sent.
+    fn departure(&self, now: Moment) -> crate::types::Timestamp {
+        let asked = self.record.site_wait_until.unwrap_or(now.at);
+        self.record.next_allowed_at.max(asked).max(now.at)
+    }
+
+    /// R2: robots.txt comes first. True when that decided the offer.
+    fn ask_for_robots(&mut self, now: Moment, lease: LeaseId, effects: &mut Effects) -> bool {
+        match std::mem::replace(&mut self.asking, RobotsAsking::No) {
+            RobotsAsking::Hop(errand) => {
+                self.grant_robots(now, lease, errand, effects);
+                return true;
+            }
+            asking @ (RobotsAsking::InFlight | RobotsAsking::Away { .. }) => {
+                self.asking = asking;
+                self.answer(OfferAnswer::Withheld(Some(Reason::RobotsNeeded)), effects);
+                return true;
+            }
+            RobotsAsking::No => {}
+        }
+        let needed = !self.window.is_exhausted() && self.robots.is_due(self.departure(now));
+        if needed && let Ok(url) = CrawlUrl::parse(&format!("{}/robots.txt", self.record.key)) {
+            let errand = Errand { for_host: self.record.key.clone(), url, hops: 0 };
+            self.grant_robots(now, lease, errand, effects);
+            return true;
+        }
+        false
+    }
+
+    fn grant_robots(&mut self, now: Moment, lease: LeaseId, errand: Errand, effects: &mut Effects) {
+        let entry = self.robots_entry(errand.url);
+        let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
+        self.grant(now, lease, Asked { kind, entry }, effects);
+        if self.in_flight.get(&lease).is_some_and(|lease| self.is_own_robots(lease)) {
+            self.asking = RobotsAsking::InFlight;
+        }
+    }
+
+    /// robots.txt is no URL of the queue: version 0, and no row of its own.
+    fn robots_entry(&self, url: CrawlUrl) -> QueueEntry {
+        let hash = normalise::url_hash(&normalise::recognised(&url));
+        QueueEntry {
+            id: UrlId { host: self.id, hash, disambiguator: 0 },
+            version: UrlVersion(0),
+            url,
+            depth: 0,
+            band: 0,
+            order: 0,
+            attempts: 0,
+            redirects: 0,
+            validators: None,
+            discovered_from: None,
+        }
+    }
+
+    /// The next URL that the rules allow; those they refuse go to sleep on the way (R2).
+    fn next_page(&mut self, now: Moment, effects: &mut Effects) -> Next {
+        let departure = self.departure(now);
+        while let Some(entry) = self.window.pop(&self.settings.bands) {
+            let path = entry.url.path_and_query();
+            match self.robots.decide(departure, path, &self.settings.robots) {
+                Decision::Allow { .. } => return Next::Page(Box::new(entry)),
+                Decision::Refuse(reason) => self.put_to_sleep(entry, reason, effects),
+                Decision::NeedsFetch => {
+                    self.window.put_back(entry);
+                    return Next::Wait(Reason::RobotsNeeded);
+                }
+                Decision::Wait { reason, .. } => {
+                    self.window.put_back(entry);
+                    return Next::Wait(reason);
+                }
+            }
+        }
+        if self.window.is_exhausted() { Next::Nothing } else { Next::Load }
+    }
+
+    fn put_to_sleep(&self, entry: QueueEntry, reason: Reason, effects: &mut Effects) {
+        let visit = VisitRecord {
+            version: entry.version,
+            status: UrlStatus::Sleeping,
+            outcome: Some(Outcome::RobotsRefused),
+            status_code: None,
+            attempts: entry.attempts,
+            last_fetched_at: None,
+            next_fetch_at: None,
+            digest: None,
+            archive: None,
+            validators: entry.validators.clone(),
+            reason: Some(reason.clone()),
+        };
+        effects.changes.push(Change::PutVisit(entry.id, Box::new(visit)));
+        effects.changes.push(Change::Dequeue(Box::new(entry.clone())));
+        effects.changes.push(Change::Sleep { entry: Box::new(entry), reason });
+        effects.dequeued += 1;
+        effects.slept += 1;
+    }
+
+    /// H-3: the grant, the clock, the allowance and the day's count move in this one step.
+    fn grant(&mut self, now: Moment, id: LeaseId, asked: Asked, effects: &mut Effects) {
+        let Asked { kind, entry } = asked;
+        let not_before = self.departure(now);
+        debug_assert!(
+            invariants::may_depart(
+                not_before,
+                &self.record,
+                self.in_flight.len(),
+                self.allowed_in_flight()
+            ),
+            "H-2: a grant before its time or above the allowance"
+        );
+        let lease = Lease {
+            id,
+            kind,
+            host: self.record.key.clone(),
+            entry,
+            epoch: self.epoch,
+            granted_at: now.at,
+            not_before,
+            expires_at: not_before + self.settings.lease,
+            address: None,
+        };
+        let set_by = self.record.set_by;
+        let politeness = self.politeness();
+        let pace = backoff::pace(&self.record.backoff);
+        let asked = self.robots.crawl_delay();
+        let delay = delay_after(&politeness, asked, std::time::Duration::ZERO, pace, now);
+        self.record.next_allowed_at = not_before + delay.wait;
+        self.record.set_by = delay.set_by;
+        self.record.delay = delay.wait;
+        if self.record.budget_day != not_before.day() {
+            self.record.budget_day = not_before.day();
+            self.record.requests_today = 0;
+        }
+        self.record.requests_today += 1;
+        self.in_flight.insert(id, lease.clone());
+        let policy = self.settings.fingerprint() ^ u64::from(self.record.overrides.version);
+        effects.grant = Some(Grant { lease, set_by, policy });
+        self.answer(OfferAnswer::Granted, effects);
+    }
+
+    /// The politeness in force: the settings with the operator's overrides.
+    pub(super) fn politeness(&self) -> crate::policy::politeness::Politeness {
+        let mut politeness = self.settings.politeness;
+        if let Some(min_delay) = self.record.overrides.min_delay {
+            politeness.min_delay = min_delay;
+        }
+        politeness
+    }
+
+    /// H2: another host's robots.txt redirects here; it is fetched on this host's clock.
+    pub(super) fn errand_came(&mut self, now: Moment, errand: Errand, effects: &mut Effects) {
+        if self.errands.len() < ERRANDS_MAX {
+            self.errands.push_back(errand);
+        } else {
+            let for_host = errand.for_host.clone();
+            let completion = self.refused_errand(now, errand);
+            effects.errand_ended = Some((for_host, Box::new(completion)));
+        }
+    }
+
+    /// The host that sent it takes its rules as unreachable and asks again later.
+    fn refused_errand(&self, now: Moment, errand: Errand) -> Completion {
+        let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
+        let entry = self.robots_entry(errand.url);
+        let lease = Lease {
+            id: LeaseId(0),
+            kind,
+            host: self.record.key.clone(),
+            entry,
+            epoch: self.epoch,
+            granted_at: now.at,
+            not_before: now.at,
+            expires_at: now.at,
+            address: None,
+        };
+        Completion::failed(&lease, now.at, Outcome::Cancelled, Reason::InFlight)
+    }
+
+    /// The target of a robots.txt redirect: on this host the next lease, else another's errand.
+    pub(super) fn follow_robots(&mut self, now: Moment, errand: Errand, effects: &mut Effects) {
+        let target: HostKey = errand.url.host_key();
+        if target == self.record.key {
+            self.asking = RobotsAsking::Hop(errand);
+        } else {
+            let deadline = now.at + self.settings.lease;
+            self.asking = RobotsAsking::Away { hops: errand.hops, deadline };
+            effects.errand = Some(errand);
+        }
+    }
+}
+
+/// What a lease is for.
+struct Asked {
+    kind: LeaseKind,
+    entry: QueueEntry,
+}
+
+enum Next {
+    Page(Box<QueueEntry>),
+    Wait(Reason),
+    Load,
+    Nothing,
+}

@@ -1,0 +1,362 @@
+//! The machine of one host: the only thing that decides whether and what the host is asked.
+//!
+//! - H-1 A step is the only way it changes.
+//! - H-2 No grant for a time before `next_allowed_at` or before the end of a wait the site asked
+//!   for; none above the host's allowance in flight; none without a robots decision (I2).
+//! - H-3 A grant moves `in_flight`, `next_allowed_at` and the day's count in the same step (F5).
+//! - H-4 A completion counts once, at the version of its lease (F6, I5).
+//! - H-5 Nothing shortens a wait that a site asked for (I3).
+//!
+//! It does not resolve names, watch addresses or domains, or know other hosts: its shard does.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::effects::{Effects, Errand, HostEvent, OfferAnswer};
+use super::settings::HostSettings;
+use crate::policy::change::Change;
+use crate::policy::robots::RobotsState;
+use crate::policy::window::Window;
+use crate::types::{
+    Completion, DelaySource, Epoch, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
+    LeaseId, Moment, Outcome, Reason, Timestamp,
+};
+
+/// Errands of other hosts that wait at once; more are answered as unreachable.
+pub(super) const ERRANDS_MAX: usize = 64;
+
+/// The machine of one host.
+#[derive(Clone, Debug)]
+pub struct HostMachine {
+    pub(super) id: HostId,
+    pub(super) epoch: Epoch,
+    pub(super) settings: Arc<HostSettings>,
+    pub(super) record: HostRecord,
+    pub(super) robots: RobotsState,
+    pub(super) asking: RobotsAsking,
+    pub(super) window: Window,
+    pub(super) in_flight: BTreeMap<LeaseId, Lease>,
+    pub(super) errands: VecDeque<Errand>,
+    /// An offer that waits for rows of the queue.
+    pub(super) offered: Option<LeaseId>,
+    /// A read of the queue is under way.
+    pub(super) loading: bool,
+    /// Why the last offer was not taken.
+    pub(super) withheld: Option<Reason>,
+}
+
+/// How far the host is with asking for its robots.txt.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum RobotsAsking {
+    /// Not asking.
+    No,
+    /// A lease of its own is in flight.
+    InFlight,
+    /// A redirect within the host: fetched next.
+    Hop(Errand),
+    /// A redirect to another host: that host fetches it; given up at the deadline.
+    Away { hops: u8, deadline: Timestamp },
+}
+
+/// What a machine is woken from.
+#[derive(Clone, Debug)]
+pub struct HostSeed {
+    /// Its id.
+    pub id: HostId,
+    /// The owner's term.
+    pub epoch: Epoch,
+    /// The policy in force.
+    pub settings: Arc<HostSettings>,
+    /// Its row.
+    pub record: HostRecord,
+    /// Its counts, to judge the snapshot's window.
+    pub counts: HostCounts,
+    /// Its robots state from the row.
+    pub robots: RobotsState,
+    /// Its leases that are not ended.
+    pub leases: Vec<Lease>,
+    /// Its snapshot, if there is one that can be read.
+    pub snapshot: Option<HostSnapshot>,
+    /// When this process took the shard: every host counts as just visited then (I3).
+    pub opened_at: Timestamp,
+}
+
+/// What makes waking cheap: rules parsed, window read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostSnapshot {
+    /// The row's generation it belongs to.
+    pub generation: u64,
+    /// The host's counts then: where they are the same, nothing has entered the queue.
+    pub counts: HostCounts,
+    /// The rules.
+    pub robots: RobotsState,
+    /// The window.
+    pub window: Window,
+}
+
+impl HostMachine {
+    /// Wakes a host. A snapshot of another generation is not used; the row decides (I3).
+    pub fn wake(seed: HostSeed) -> Self {
+        let HostSeed {
+            id,
+            epoch,
+            settings,
+            mut record,
+            counts,
+            robots,
+            leases,
+            snapshot,
+            opened_at,
+        } = seed;
+        let snapshot = snapshot.filter(|snapshot| snapshot.generation == record.generation);
+        let (robots, window) = match snapshot {
+            Some(snapshot) if snapshot.counts == counts && leases.is_empty() => {
+                (snapshot.robots, snapshot.window)
+            }
+            Some(snapshot) => (snapshot.robots, Window::default()),
+            None => (robots, Window::default()),
+        };
+        let just_visited = opened_at + record.delay;
+        if !record.delay.is_zero() && record.next_allowed_at < just_visited {
+            record.next_allowed_at = just_visited;
+            record.set_by = DelaySource::Start;
+        }
+        let in_flight = leases.into_iter().map(|lease| (lease.id, lease)).collect();
+        let mut machine = Self {
+            id,
+            epoch,
+            settings,
+            record,
+            robots,
+            asking: RobotsAsking::No,
+            window,
+            in_flight,
+            errands: VecDeque::new(),
+            offered: None,
+            loading: false,
+            withheld: None,
+        };
+        if machine.in_flight.values().any(|lease| machine.is_own_robots(lease)) {
+            machine.asking = RobotsAsking::InFlight;
+        }
+        machine
+    }
+
+    /// The only way the machine changes.
+    pub fn step(&mut self, now: Moment, event: HostEvent) -> Effects {
+        let mut effects = Effects::default();
+        let before = self.record.clone();
+        match event {
+            HostEvent::Offered(lease) => {
+                self.expire(now, &mut effects);
+                self.offered = Some(lease);
+                self.answer_offer(now, &mut effects);
+            }
+            HostEvent::Admitted(entries) => {
+                for entry in entries {
+                    self.window.admit(entry, self.settings.window);
+                }
+            }
+            HostEvent::WindowLoaded { request, rows } => {
+                self.loading = false;
+                let in_flight = &self.in_flight;
+                self.window.load(&request, rows, |id| {
+                    in_flight.values().any(|lease| lease.entry.id == id)
+                });
+                self.answer_offer(now, &mut effects);
+            }
+            HostEvent::Ended(completion) => self.ended(now, *completion, &mut effects),
+            HostEvent::ErrandCame(errand) => self.errand_came(now, errand, &mut effects),
+            HostEvent::ErrandEnded(completion) => self.errand_ended(now, *completion, &mut effects),
+            HostEvent::TimerRang => self.expire(now, &mut effects),
+            HostEvent::Ordered(overrides) => self.ordered(overrides),
+            HostEvent::Parked(reason) => self.record.parked = Some(reason),
+        }
+        self.note_record(&before, &mut effects);
+        effects
+    }
+
+    /// When the shard should offer credit or ring: the one thing the machine asks of time.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        let expiry = self.in_flight.values().map(|lease| lease.expires_at).min();
+        let away = match &self.asking {
+            RobotsAsking::Away { deadline, .. } => Some(*deadline),
+            RobotsAsking::No | RobotsAsking::InFlight | RobotsAsking::Hop(_) => None,
+        };
+        let grant = self.wants_grant().then(|| self.ready_at() - self.settings.ahead);
+        [expiry, away, grant].into_iter().flatten().min()
+    }
+
+    /// Nothing in flight, nothing asked for: it can go to sleep.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
+            && self.offered.is_none()
+            && !self.loading
+            && self.errands.is_empty()
+            && matches!(self.asking, RobotsAsking::No)
+    }
+
+    /// What is worth keeping for a cheap wake-up.
+    pub fn snapshot(&self, counts: HostCounts) -> HostSnapshot {
+        HostSnapshot {
+            generation: self.record.generation,
+            counts,
+            robots: self.robots.clone(),
+            window: self.window.clone(),
+        }
+    }
+
+    /// Another policy; running waits are not shortened (I3).
+    pub fn set_settings(&mut self, settings: Arc<HostSettings>) {
+        self.settings = settings;
+    }
+
+    /// Its row.
+    pub fn record(&self) -> &HostRecord {
+        &self.record
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &HostKey {
+        &self.record.key
+    }
+
+    /// Its robots state.
+    pub fn robots(&self) -> &RobotsState {
+        &self.robots
+    }
+
+    /// Why the last offer was not taken.
+    pub fn withheld(&self) -> Option<&Reason> {
+        self.withheld.as_ref()
+    }
+
+    /// Leases in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Entries of the queue in memory.
+    pub fn window_len(&self) -> usize {
+        self.window.len()
+    }
+
+    /// The owner's term.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// How many may be in flight at once.
+    pub fn allowed_in_flight(&self) -> usize {
+        let configured = self.settings.politeness.max_in_flight;
+        usize::from(self.record.overrides.max_in_flight.unwrap_or(configured).max(1))
+    }
+
+    /// Requests a day.
+    pub fn daily_budget(&self) -> u64 {
+        self.record.overrides.daily_pages.unwrap_or(self.settings.politeness.daily_pages)
+    }
+
+    /// I2: nothing is sent before.
+    pub fn ready_at(&self) -> Timestamp {
+        let clock = self.record.next_allowed_at;
+        let asked = self.record.site_wait_until.unwrap_or(Timestamp::EPOCH);
+        let robots = if self.errands.is_empty() { self.robots_wait() } else { Timestamp::EPOCH };
+        let budget = match self.budget_is_used_up(clock.max(asked)) {
+            true => clock.max(asked).next_day(),
+            false => Timestamp::EPOCH,
+        };
+        clock.max(asked).max(robots).max(budget)
+    }
+
+    /// Robots that cannot be had and leave no good copy: nothing until the next try.
+    fn robots_wait(&self) -> Timestamp {
+        match &self.robots {
+            RobotsState::Unreachable { retry_at, last_good: None, .. } => *retry_at,
+            RobotsState::Unreachable { .. }
+            | RobotsState::Unfetched
+            | RobotsState::Fresh { .. } => Timestamp::EPOCH,
+        }
+    }
+
+    fn wants_grant(&self) -> bool {
+        let stopped = self.record.overrides.paused || self.record.parked.is_some();
+        let full = self.in_flight.len() >= self.allowed_in_flight();
+        let asking = matches!(self.asking, RobotsAsking::InFlight | RobotsAsking::Away { .. });
+        let work = !self.errands.is_empty()
+            || (!asking
+                && (matches!(self.asking, RobotsAsking::Hop(_)) || !self.window.is_exhausted()));
+        work && !stopped && !full && self.offered.is_none()
+    }
+
+    pub(super) fn budget_is_used_up(&self, at: Timestamp) -> bool {
+        self.record.budget_day == at.day() && self.record.requests_today >= self.daily_budget()
+    }
+
+    pub(super) fn is_own_robots(&self, lease: &Lease) -> bool {
+        match &lease.kind {
+            crate::types::LeaseKind::Robots { for_host, .. } => *for_host == self.record.key,
+            crate::types::LeaseKind::Page => false,
+        }
+    }
+
+    pub(super) fn answer(&mut self, answer: OfferAnswer, effects: &mut Effects) {
+        self.offered = None;
+        self.withheld = match &answer {
+            OfferAnswer::Granted => None,
+            OfferAnswer::Withheld(reason) => reason.clone(),
+        };
+        effects.offer = Some(answer);
+    }
+
+    /// F5: leases that ran out come back; so does an errand nobody answered.
+    fn expire(&mut self, now: Moment, effects: &mut Effects) {
+        let late: Vec<LeaseId> = self
+            .in_flight
+            .values()
+            .filter(|lease| lease.expires_at <= now.at)
+            .map(|lease| lease.id)
+            .collect();
+        for id in late {
+            if let Some(lease) = self.in_flight.get(&id) {
+                let reason = Reason::LeaseExpired;
+                let completion = Completion::failed(lease, now.at, Outcome::Timeout, reason);
+                self.ended(now, completion, effects);
+            }
+        }
+        if let RobotsAsking::Away { deadline, .. } = &self.asking
+            && *deadline <= now.at
+        {
+            self.robots_failed(now, "the host it redirects to did not answer", effects);
+        }
+    }
+
+    fn ordered(&mut self, overrides: HostOverrides) {
+        let resumed = self.record.overrides.paused && !overrides.paused;
+        if resumed || !overrides.paused {
+            // An operator's word ends a parking that failures caused (A1).
+            self.record.parked = None;
+        }
+        let version = self.record.overrides.version + 1;
+        self.record.overrides = HostOverrides { version, ..overrides };
+    }
+
+    /// One row per step, with a new generation, if anything durable changed.
+    fn note_record(&mut self, before: &HostRecord, effects: &mut Effects) {
+        debug_assert!(
+            self.record.next_allowed_at >= before.next_allowed_at,
+            "H-5: next_allowed_at never goes back"
+        );
+        debug_assert!(
+            self.record.site_wait_until >= before.site_wait_until,
+            "H-5: a wait the site asked for is never shortened"
+        );
+        if self.record != *before {
+            self.record.generation = before.generation + 1;
+            let record = Box::new(self.record.clone());
+            effects.changes.push(Change::PutHost(self.id, record));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The tolerance, the groups and the bounds of the parser.
+
+use super::*;
+
+fn rules(text: &str) -> Rules {
+    rules_of(text.as_bytes())
+}
+
+fn rules_of(text: &[u8]) -> Rules {
+    Rules::parse(&Bytes::copy_from_slice(text), "mehman")
+}
+
+fn allows(text: &str, path: &str) -> bool {
+    rules(text).verdict(path).is_allowed()
+}
+
+#[test]
+fn a_byte_order_mark_hides_nothing() {
+    assert!(!allows("\u{FEFF}User-agent: *\nDisallow: /", "/x"));
+    assert!(!allows("\u{FEFF}User-agent: mehman\nDisallow: /", "/x"));
+}
+
+#[test]
+fn keys_are_exact() {
+    let text =
+        "User-agent: *\nDisallow: /a\nAllowlist: /a/long\nUser-agents: mehman\nDisallowed: /b";
+    assert!(!allows(text, "/a/long"));
+    assert!(allows(text, "/b"));
+    assert_eq!(rules(text).group(), Group::Everyone);
+}
+
+#[test]
+fn every_line_ending_ends_a_line_and_counts_once() {
+    for end in ["\n", "\r", "\r\n"] {
+        let text = ["# x", "", "User-agent: *", "Disallow: /a # why", "Allow: /a/b"].join(end);
+        let rules = rules(&text);
+        assert_eq!(rules.len(), 2);
+        let found = rules.verdict("/a/x");
+        assert_eq!(found, super::super::Verdict::Disallowed { line: 4, rule: "Disallow: /a" });
+    }
+}
+
+#[test]
+fn groups_that_name_us_are_merged_and_replace_those_for_everyone() {
+    let text = "User-agent: *\nDisallow: /\n\nUser-agent: MEHMAN/2.0\nDisallow: /a\n\n\
+                User-agent: other\nUser-agent: mehman\nDisallow: /b\n\
+                User-agent: third\nDisallow: /c";
+    let rules = rules(text);
+    assert_eq!((rules.group(), rules.len()), (Group::Named, 2));
+    assert!(!rules.verdict("/a").is_allowed() && !rules.verdict("/b").is_allowed());
+    assert!(rules.verdict("/c").is_allowed());
+}
+
+#[test]
+fn a_group_that_names_us_and_says_nothing_allows_everything() {
+    assert!(allows("User-agent: *\nDisallow: /\nUser-agent: mehman\nDisallow:", "/x"));
+    assert!(allows("User-agent: mehmaniac\nDisallow: /", "/x"));
+}
+
+#[test]
+fn a_file_served_as_a_web_page_is_still_read() {
+    let text = "<html><body>\nUser-agent: *<BR>\nDisallow: /a<br />\nCrawl-delay: 3<br>\n</body>";
+    assert!(!allows(text, "/a") && allows(text, "/b"));
+    assert_eq!(rules(text).crawl_delay(), Some(Duration::from_secs(3)));
+}
+
+#[test]
+fn rules_before_any_group_are_nobodys() {
+    assert_eq!(rules("Disallow: /\nUser-agent: *\nAllow: /").len(), 1);
+}
+
+#[test]
+fn crawl_delays_belong_to_their_own_agents() {
+    let delay = |text: &str| rules(text).crawl_delay().map(|delay| delay.as_millis());
+    assert_eq!(
+        delay("User-agent: a\nCrawl-delay: 9\nUser-agent: mehman\nCrawlDelay: .5"),
+        Some(500)
+    );
+    assert_eq!(delay("User-agent: *\nCrawl-delay: 2\nUser-agent: *\nCRAWL-DELAY : 3"), Some(3000));
+    assert_eq!(delay("User-agent: *\nCrawl-delay: 2\nUser-agent: mehman\nDisallow: /"), None);
+    for junk in ["-1", "inf", "nan", "1e3", "10s", "1.2.1", "", ".", "soon"] {
+        assert_eq!(delay(&format!("User-agent: *\nCrawl-delay: {junk}")), None, "{junk}");
+    }
+    let century = CRAWL_DELAY_MAX.as_millis();
+    let huge = format!("User-agent: *\nCrawl-delay: {}", "9".repeat(400));
+    assert_eq!(delay(&huge), Some(century));
+}
+
+#[test]
+fn sitemaps_are_global_and_each_is_kept_once() {
+    let text = "Sitemap: http://a/1\nUser-agent: x\nSITEMAP: /2\nDisallow: /\nsite-map: http://a/1";
+    assert_eq!(rules(text).sitemaps(), ["http://a/1", "/2"]);
+}
+
+#[test]
+fn long_lines_of_any_text_are_cut_and_counted() {
+    let text = format!("User-agent: *\nDisallow: /{}\nDisallow: /b", "ü".repeat(40_000));
+    let rules = rules(&text);
+    assert_eq!(rules.skipped().lines_cut, 1);
+    assert!(!rules.verdict("/b").is_allowed());
+    let long = format!("/{}", "%C3%BC".repeat(10_000));
+    assert!(!rules.verdict(&long).is_allowed(), "a cut refusal refuses more, not less");
+}
+
+#[test]
+fn an_allow_that_is_too_long_to_keep_is_dropped() {
+    let long = format!("/{}", "a".repeat(40_000));
+    let text = format!("User-agent: *\nDisallow: /\nAllow: {long}");
+    let rules = rules(&text);
+    assert_eq!((rules.skipped().long_patterns, rules.len()), (1, 1));
+    assert!(!rules.verdict(&long).is_allowed());
+}
+
+#[test]
+fn cut_patterns_end_between_escapes() {
+    for shift in 0..3 {
+        let text = format!("User-agent: *\nDisallow: /{}{}", "a".repeat(shift), "é".repeat(8_000));
+        let rules = rules(&text);
+        let path = format!("/{}{}", "a".repeat(shift), "%C3%A9".repeat(8_000));
+        assert!(!rules.verdict(&path).is_allowed(), "{shift}");
+    }
+}
+
+#[test]
+fn more_rules_than_are_kept_are_counted() {
+    let text = format!("User-agent: *\n{}", "Allow:/\n".repeat(RULES_MAX + 7));
+    assert_eq!(rules(&text).len(), RULES_MAX);
+    assert_eq!(rules(&text).skipped().rules, 7);
+}
+
+#[test]
+fn octets_that_are_no_utf8_still_match_the_url_that_has_them() {
+    let rules = rules_of(b"User-agent: *\nDisallow: /caf\xE9\n");
+    assert!(!rules.verdict("/caf%E9/menu").is_allowed());
+    assert!(rules.verdict("/caf%C3%A9/menu").is_allowed());
+}
+
+#[test]
+fn rules_survive_a_snapshot() {
+    let rules = rules("User-agent: *\nDisallow: /a*b$\nCrawl-delay: 2\nSitemap: /s");
+    let bytes = postcard::to_stdvec(&rules).unwrap();
+    assert_eq!(postcard::from_bytes::<Rules>(&bytes).unwrap(), rules);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text: Vec<u8>) {
+        rules_of(&text);
+    }
+
+    #[test]
+    fn no_likely_text_makes_it_panic(
+        lines in proptest::collection::vec(
+            "(user-agent|Disallow|allow|sitemap|crawl-delay)?[ :#*\\$%/a-z0-9é]{0,12}[\n\r]",
+            0..20,
+        ),
+    ) {
+        let rules = rules(&lines.concat());
+        rules.verdict("/a/b?c=%C3%A9");
+    }
+}

@@ -1,0 +1,142 @@
+//! Versioned rows: one version byte, then the row in postcard.
+//!
+//! Version 1 is the only one so far. A newer one is an error of its own: it was written by a newer
+//! mehman, and is not damaged.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use super::keys::Kind;
+
+/// The version this build writes, and the newest it reads.
+pub(super) const ROW_VERSION: u8 = 1;
+
+/// A row that cannot be written or read.
+#[derive(Debug, Error)]
+pub enum CodecError {
+    /// It could not be encoded.
+    #[error("failed to encode a {kind} row ({expected})")]
+    Encode {
+        /// Which kind.
+        kind: Kind,
+        /// The type.
+        expected: &'static str,
+        /// Why.
+        #[source]
+        source: postcard::Error,
+    },
+    /// Written by a newer mehman.
+    #[error("{kind} row of version {found}; this build reads up to {known}")]
+    NewerVersion {
+        /// Which kind.
+        kind: Kind,
+        /// The version found.
+        found: u8,
+        /// The newest one known.
+        known: u8,
+    },
+    /// Not even a version, or one never written.
+    #[error("damaged {kind} row: version {found:?} instead of {ROW_VERSION} ({expected})")]
+    NoVersion {
+        /// Which kind.
+        kind: Kind,
+        /// What stands there; `None` when the row is empty.
+        found: Option<u8>,
+        /// The type.
+        expected: &'static str,
+    },
+    /// The version is known, the bytes are not such a row.
+    #[error("damaged {kind} row of version {version}: not {expected}")]
+    Damaged {
+        /// Which kind.
+        kind: Kind,
+        /// Its version.
+        version: u8,
+        /// The type.
+        expected: &'static str,
+        /// Why.
+        #[source]
+        source: postcard::Error,
+    },
+    /// A key that is none of ours.
+    #[error("damaged {kind} key: {}", hex(key))]
+    Key {
+        /// Whose range it was found in.
+        kind: Kind,
+        /// Its bytes.
+        key: Vec<u8>,
+    },
+}
+
+/// The bytes of a row.
+///
+/// # Errors
+/// A type that postcard cannot write.
+pub(super) fn encode<T: Serialize>(kind: Kind, row: &T) -> Result<Vec<u8>, CodecError> {
+    postcard::to_extend(row, vec![ROW_VERSION]).map_err(|source| CodecError::Encode {
+        kind,
+        expected: std::any::type_name::<T>(),
+        source,
+    })
+}
+
+/// Reads a row back.
+///
+/// # Errors
+/// A newer version, or bytes that are not this type.
+pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, CodecError> {
+    let expected = std::any::type_name::<T>();
+    let (version, row) = match bytes.split_first() {
+        Some((&found, _)) if found > ROW_VERSION => {
+            return Err(CodecError::NewerVersion { kind, found, known: ROW_VERSION });
+        }
+        Some((&ROW_VERSION, row)) => (ROW_VERSION, row),
+        other => {
+            let found = other.map(|(version, _)| *version);
+            return Err(CodecError::NoVersion { kind, found, expected });
+        }
+    };
+    let damaged = |source| CodecError::Damaged { kind, version, expected, source };
+    match postcard::take_from_bytes(row) {
+        Ok((row, [])) => Ok(row),
+        Ok(_) => Err(damaged(postcard::Error::DeserializeBadEncoding)),
+        Err(source) => Err(damaged(source)),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{HostCounts, HostKey, HostRecord};
+
+    #[test]
+    fn rows_survive_their_bytes() {
+        let row = HostRecord::new(HostKey::parse("https://example.com").unwrap());
+        let bytes = encode(Kind::Host, &row).unwrap();
+        assert_eq!(bytes[0], ROW_VERSION);
+        assert_eq!(decode::<HostRecord>(Kind::Host, &bytes).unwrap(), row);
+    }
+
+    #[test]
+    fn newer_rows_are_not_called_damaged() {
+        let mut bytes = encode(Kind::Counts, &HostCounts::default()).unwrap();
+        bytes[0] = 9;
+        let error = decode::<HostCounts>(Kind::Counts, &bytes).unwrap_err();
+        assert!(matches!(error, CodecError::NewerVersion { found: 9, known: 1, .. }));
+        assert_eq!(error.to_string(), "host counts row of version 9; this build reads up to 1");
+    }
+
+    #[test]
+    fn damaged_rows_say_what_they_should_have_been() {
+        let error = decode::<HostRecord>(Kind::Host, &[1, 3, b'x']).unwrap_err().to_string();
+        assert!(error.contains("host row of version 1") && error.contains("HostRecord"), "{error}");
+        assert!(decode::<HostCounts>(Kind::Counts, &[]).is_err());
+        assert!(decode::<HostCounts>(Kind::Counts, &[0, 0, 0, 0, 0, 0]).is_err());
+        assert!(decode::<HostCounts>(Kind::Counts, &[1, 0, 0, 0, 0, 0, 7]).is_err());
+    }
+}

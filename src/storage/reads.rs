@@ -1,0 +1,412 @@
+//! What a shard reads back. Lists take a `limit` of rows and go on behind the last one seen.
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::de::DeserializeOwned;
+use slatedb::KeyValue;
+use slatedb::config::{DurabilityLevel, ScanOptions};
+
+use super::batch::SleeperRow;
+use super::codec::{self, CodecError};
+use super::error::StoreError;
+use super::keys::{self, Key, KeyRange, Kind, Phase};
+use super::store::ShardStore;
+use crate::types::{
+    ContentRecord, CrawlEvent, DeadLetter, EventSeq, ExclusionRecord, HostCounts, HostId,
+    HostRecord, Lease, LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse,
+    UrlId, UrlRecord, UrlVersion, VisitRecord,
+};
+
+/// Reads of one gathered look-up that are under way at once.
+const GATHERED_READS_MAX: usize = 64;
+/// Bytes a long scan asks for at a time.
+const READ_AHEAD_BYTES: usize = 64 << 10;
+
+/// How a scan treats the store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scan {
+    /// Short and soon repeated: its blocks stay in the cache.
+    Hot,
+    /// Long and rare: it pushes nothing out of the cache.
+    Cold,
+    /// As cold, and only what is durable.
+    Durable,
+}
+
+impl ShardStore {
+    /// What a URL is; `None` when it is not known (I4).
+    ///
+    /// # Errors
+    /// The row is damaged or the store does not answer; so for all reads.
+    pub async fn url(&self, id: UrlId) -> Result<Option<UrlRecord>, StoreError> {
+        self.row(Key::Url(id)).await
+    }
+
+    /// What many URLs are, in the order asked: one gathered read.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn urls_many(&self, ids: &[UrlId]) -> Result<Vec<Option<UrlRecord>>, StoreError> {
+        stream::iter(ids.to_vec())
+            .map(|id| self.url(id))
+            .buffered(GATHERED_READS_MAX)
+            .try_collect()
+            .await
+    }
+
+    /// How a URL's last visit went.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn visit(&self, id: UrlId) -> Result<Option<VisitRecord>, StoreError> {
+        self.row(Key::Visit(id)).await
+    }
+
+    /// A host's row and counts.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn host(&self, id: HostId) -> Result<Option<(HostRecord, HostCounts)>, StoreError> {
+        let Some(record) = self.row(Key::Host(id)).await? else { return Ok(None) };
+        let counts = self.row(Key::Counts(id)).await?.unwrap_or_default();
+        Ok(Some((record, counts)))
+    }
+
+    /// A host's last robots.txt.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn robots(&self, id: HostId) -> Result<Option<RobotsRecord>, StoreError> {
+        self.row(Key::Robots(id)).await
+    }
+
+    /// F10: a window over one band of a host's queue, behind `after`; true when nothing is left
+    /// behind it.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn queue_window(
+        &self,
+        host: HostId,
+        band: u8,
+        after: Option<(u64, UrlId)>,
+        limit: usize,
+    ) -> Result<(Vec<QueueEntry>, bool), StoreError> {
+        let seen = after.map(|(order, id)| Key::Queue { band, order, id });
+        let range = keys::after(keys::band_range(host, band), seen.as_ref());
+        let rows = self.scan(range, limit, Scan::Hot).await?;
+        let exhausted = rows.len() < limit;
+        Ok((rows_of(Kind::Queue, &rows)?, exhausted))
+    }
+
+    /// What is due before `end`, earliest first (F8, C1).
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn due_before(
+        &self,
+        end: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Timestamp, QueueEntry)>, StoreError> {
+        let range = keys::time_range(Kind::Due, Timestamp::EPOCH, end);
+        keyed(Kind::Due, &self.scan(range, limit, Scan::Hot).await?, due_of)
+    }
+
+    /// When the next retry or revisit at or after `from` is due.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn next_due_after(&self, from: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let range = keys::time_range(Kind::Due, from, Timestamp::NEVER);
+        let rows = self.scan(range, 1, Scan::Hot).await?;
+        match rows.first() {
+            Some(row) => key_of(Kind::Due, row, due_of).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// When the next retry or revisit is due.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.scan(Kind::Due.range(), 1, Scan::Hot).await?;
+        match rows.first() {
+            Some(row) => key_of(Kind::Due, row, due_of).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// R2: URLs of a host that its robots rules refuse, with the rule. Woken ones leave the list.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn sleepers(
+        &self,
+        host: HostId,
+        after: Option<UrlId>,
+        limit: usize,
+    ) -> Result<Vec<(QueueEntry, Reason)>, StoreError> {
+        let range = keys::host_range(Kind::Sleeper, host);
+        let range = keys::after(range, after.map(Key::Sleeper).as_ref());
+        let rows = self.scan(range, limit, Scan::Cold).await?;
+        let rows: Vec<SleeperRow> = rows_of(Kind::Sleeper, &rows)?;
+        Ok(rows.into_iter().map(|row| (row.entry, row.reason)).collect())
+    }
+
+    /// F5: every grant in flight; their number is bounded by the fetchers' credit.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
+        rows_of(Kind::Lease, &self.scan(Kind::Lease.range(), usize::MAX, Scan::Cold).await?)
+    }
+
+    /// Hosts in the order of their ids, with their counts.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn hosts(
+        &self,
+        after: Option<HostId>,
+        limit: usize,
+    ) -> Result<Vec<(HostId, HostRecord, HostCounts)>, StoreError> {
+        let range = keys::after(Kind::Host.range(), after.map(Key::Counts).as_ref());
+        // A host has up to two rows; one more tells whether the last one's counts follow.
+        let rows = self.scan(range, limit.saturating_mul(2).saturating_add(1), Scan::Cold).await?;
+        let mut hosts: Vec<(HostId, HostRecord, HostCounts)> = Vec::new();
+        for row in &rows {
+            let key = Key::decode(&row.key);
+            if let Some(Key::Host(id)) = key {
+                if hosts.len() == limit {
+                    break;
+                }
+                hosts.push((id, codec::decode(Kind::Host, &row.value)?, HostCounts::default()));
+            } else if let Some(Key::Counts(id)) = key {
+                if let Some(host) = hosts.last_mut().filter(|(host, ..)| *host == id) {
+                    host.2 = codec::decode(Kind::Counts, &row.value)?;
+                }
+            } else {
+                return Err(foreign_key(Kind::Host, row).into());
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// P4: fetched pages that wait for their parser, behind `after`.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn to_parse(
+        &self,
+        after: Option<(UrlId, UrlVersion)>,
+        limit: usize,
+    ) -> Result<Vec<ToParse>, StoreError> {
+        let seen = after.map(|(id, version)| Key::ToParse(id, version));
+        let range = keys::after(Kind::ToParse.range(), seen.as_ref());
+        rows_of(Kind::ToParse, &self.scan(range, limit, Scan::Cold).await?)
+    }
+
+    /// F8: dead letters behind `after`.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn dead(
+        &self,
+        after: Option<UrlId>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        let range = keys::after(Kind::Dead.range(), after.map(Key::Dead).as_ref());
+        rows_of(Kind::Dead, &self.scan(range, limit, Scan::Cold).await?)
+    }
+
+    /// O5: the outbox behind `after`, up to what is durable (I7).
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn events(
+        &self,
+        after: EventSeq,
+        limit: usize,
+    ) -> Result<Vec<(EventSeq, CrawlEvent)>, StoreError> {
+        let range = keys::after(Kind::Outbox.range(), Some(&Key::Outbox(after)));
+        keyed(Kind::Outbox, &self.scan(range, limit, Scan::Durable).await?, event_of)
+    }
+
+    /// The first event that has not aged out; a cursor before it has expired.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn oldest_event(&self) -> Result<Option<EventSeq>, StoreError> {
+        let rows = self.scan(Kind::Outbox.range(), 1, Scan::Durable).await?;
+        rows.first().map(|row| key_of(Kind::Outbox, row, event_of)).transpose()
+    }
+
+    /// B2: the ledger from `from` and before `to`, behind `after`.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn ledger(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        after: Option<LedgerPlace>,
+        limit: usize,
+    ) -> Result<Vec<(LedgerPlace, LedgerRow)>, StoreError> {
+        let seen = after.map(|LedgerPlace { at, lease, phase }| Key::Ledger { at, lease, phase });
+        let range = keys::after(keys::time_range(Kind::Ledger, from, to), seen.as_ref());
+        keyed(Kind::Ledger, &self.scan(range, limit, Scan::Cold).await?, ledger_of)
+    }
+
+    /// D3: where a payload lies, by its digest.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn payload(&self, digest: &str) -> Result<Option<ContentRecord>, StoreError> {
+        self.row(Key::Payload(digest.to_owned())).await
+    }
+
+    /// D3: which page has a text, by its hash.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn text(&self, hash: u128) -> Result<Option<ContentRecord>, StoreError> {
+        self.row(Key::Text(hash)).await
+    }
+
+    /// R5: every rule made at runtime.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn exclusions(&self) -> Result<Vec<ExclusionRecord>, StoreError> {
+        rows_of(Kind::Exclusion, &self.scan(Kind::Exclusion.range(), usize::MAX, Scan::Cold).await?)
+    }
+
+    /// A named value of the shard.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.row(Key::Meta(name.to_owned())).await
+    }
+
+    /// B6: the committed state of an output.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn output(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.row(Key::Output(name.to_owned())).await
+    }
+
+    /// The URLs of a host, in the order of their ids.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn host_urls(
+        &self,
+        host: HostId,
+        after: Option<UrlId>,
+        limit: usize,
+    ) -> Result<Vec<(UrlId, UrlRecord)>, StoreError> {
+        let range = keys::after(keys::host_range(Kind::Url, host), after.map(Key::Url).as_ref());
+        keyed(Kind::Url, &self.scan(range, limit, Scan::Cold).await?, url_of)
+    }
+
+    /// The ids of the URL table: what a filter is rebuilt from.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn url_ids(
+        &self,
+        after: Option<UrlId>,
+        limit: usize,
+    ) -> Result<Vec<UrlId>, StoreError> {
+        let range = keys::after(Kind::Url.range(), after.map(Key::Url).as_ref());
+        let rows = self.scan(range, limit, Scan::Cold).await?;
+        rows.iter().map(|row| key_of(Kind::Url, row, url_of)).collect()
+    }
+
+    async fn row<T: DeserializeOwned>(&self, key: Key) -> Result<Option<T>, StoreError> {
+        let row: Option<Bytes> =
+            self.db().get(key.encode()).await.map_err(StoreError::engine("read"))?;
+        Ok(row.map(|row| codec::decode(key.kind(), &row)).transpose()?)
+    }
+
+    async fn scan(
+        &self,
+        range: KeyRange,
+        limit: usize,
+        scan: Scan,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        if range.start >= range.end || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let options = match scan {
+            Scan::Hot => ScanOptions::new().with_cache_blocks(true),
+            Scan::Cold => ScanOptions::new().with_read_ahead_bytes(READ_AHEAD_BYTES),
+            Scan::Durable => ScanOptions::new().with_durability_filter(DurabilityLevel::Remote),
+        };
+        let engine = StoreError::engine;
+        let mut found =
+            Box::pin(self.db().scan_with_options(range, &options)).await.map_err(engine("scan"))?;
+        let mut rows = Vec::new();
+        while rows.len() < limit {
+            match found.next().await.map_err(engine("scan"))? {
+                Some(row) => rows.push(row),
+                None => break,
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Where a ledger row stands: rows of one moment are told apart by lease and phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LedgerPlace {
+    /// When it happened.
+    pub at: Timestamp,
+    /// The lease it speaks of.
+    pub lease: LeaseId,
+    /// Grant or completion.
+    pub phase: Phase,
+}
+
+fn due_of(key: Key) -> Option<Timestamp> {
+    if let Key::Due { due, .. } = key { Some(due) } else { None }
+}
+
+fn event_of(key: Key) -> Option<EventSeq> {
+    if let Key::Outbox(seq) = key { Some(seq) } else { None }
+}
+
+fn url_of(key: Key) -> Option<UrlId> {
+    if let Key::Url(id) = key { Some(id) } else { None }
+}
+
+fn ledger_of(key: Key) -> Option<LedgerPlace> {
+    let Key::Ledger { at, lease, phase } = key else { return None };
+    Some(LedgerPlace { at, lease, phase })
+}
+
+fn key_of<K>(kind: Kind, row: &KeyValue, place: fn(Key) -> Option<K>) -> Result<K, StoreError> {
+    Key::decode(&row.key).and_then(place).ok_or_else(|| foreign_key(kind, row).into())
+}
+
+fn rows_of<T: DeserializeOwned>(kind: Kind, rows: &[KeyValue]) -> Result<Vec<T>, StoreError> {
+    rows.iter().map(|row| Ok(codec::decode(kind, &row.value)?)).collect()
+}
+
+/// Rows with what their keys say.
+fn keyed<K, T: DeserializeOwned>(
+    kind: Kind,
+    rows: &[KeyValue],
+    place: fn(Key) -> Option<K>,
+) -> Result<Vec<(K, T)>, StoreError> {
+    rows.iter()
+        .map(|row| Ok((key_of(kind, row, place)?, codec::decode(kind, &row.value)?)))
+        .collect()
+}
+
+fn foreign_key(kind: Kind, row: &KeyValue) -> CodecError {
+    CodecError::Key { kind, key: row.key.to_vec() }
+}

@@ -1,0 +1,100 @@
+//! How SlateDB is set up for one shard: memory bounded, few requests at rest, garbage collected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slatedb::config::{
+    CompactionWorkerOptions, CompactorOptions, CompressionCodec, GarbageCollectorDirectoryOptions,
+    GarbageCollectorOptions, Settings,
+};
+use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
+use slatedb::db_cache::{DbCache, SplitCache};
+
+/// A block cache, shared by all shards of a node.
+pub type BlockCache = Arc<dyn DbCache>;
+
+/// The smallest memtable: below it the files become too many.
+const SST_BYTES_MIN: u64 = 4 << 20;
+/// The largest: above it recovery reads too much.
+const SST_BYTES_MAX: u64 = 64 << 20;
+/// The largest file that a compaction writes.
+const COMPACTED_BYTES_MAX: usize = 64 << 20;
+/// How long a reader may hold on to files that a compaction has replaced.
+const CHECKPOINT_LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// Tables with fewer keys are read without a filter.
+const FILTER_KEYS_MIN: u32 = 1000;
+
+/// A cache of `bytes_max`: a quarter of it for indexes and filters, so that a scan of data cannot
+/// push them out.
+pub fn block_cache(bytes_max: u64) -> BlockCache {
+    let part = |max_capacity| -> BlockCache {
+        let options = MokaCacheOptions { max_capacity, ..MokaCacheOptions::default() };
+        Arc::new(MokaCache::new_with_opts(options))
+    };
+    let meta = bytes_max / 4;
+    let split = SplitCache::new()
+        .with_block_cache(Some(part(bytes_max - meta)))
+        .with_meta_cache(Some(part(meta)));
+    Arc::new(split.build())
+}
+
+/// The settings for a shard that may keep `memory_bytes_max` unflushed.
+pub(super) fn settings(memory_bytes_max: u64, overwrites_conditionally: bool) -> Settings {
+    let sst_bytes = (memory_bytes_max / 4).clamp(SST_BYTES_MIN, SST_BYTES_MAX);
+    let unflushed_bytes = memory_bytes_max.max(sst_bytes.saturating_mul(2));
+    Settings {
+        // The shard flushes when it wants to answer; a timer of the engine's would only add files.
+        flush_interval: None,
+        manifest_poll_interval: Duration::from_secs(2),
+        min_filter_keys: FILTER_KEYS_MIN,
+        l0_sst_size_bytes: usize::try_from(sst_bytes).unwrap_or(usize::MAX),
+        l0_max_ssts: 16,
+        l0_max_ssts_per_key: 16,
+        l0_flush_parallelism: 1,
+        max_unflushed_bytes: usize::try_from(unflushed_bytes).unwrap_or(usize::MAX),
+        compression_codec: Some(CompressionCodec::Lz4),
+        compactor_options: Some(compaction()),
+        garbage_collector_options: Some(garbage_collection(overwrites_conditionally)),
+        ..Settings::default()
+    }
+}
+
+fn compaction() -> CompactorOptions {
+    CompactorOptions {
+        max_concurrent_compactions: 1,
+        checkpoint_lifetime: CHECKPOINT_LIFETIME,
+        worker: Some(CompactionWorkerOptions {
+            max_concurrent_compactions: 1,
+            max_sst_size: COMPACTED_BYTES_MAX,
+            max_fetch_tasks: 2,
+            bytes_to_fetch: 512 << 10,
+            max_subcompactions: 1,
+            min_filter_keys: FILTER_KEYS_MIN,
+            compression_codec: Some(CompressionCodec::Lz4),
+            ..CompactionWorkerOptions::default()
+        }),
+        ..CompactorOptions::default()
+    }
+}
+
+/// Every flush is an object, so those of the log go soonest; the others are few.
+fn garbage_collection(overwrites_conditionally: bool) -> GarbageCollectorOptions {
+    let directory = |interval_secs, min_age_secs| {
+        Some(GarbageCollectorDirectoryOptions {
+            interval: Some(Duration::from_secs(interval_secs)),
+            min_age: Duration::from_secs(min_age_secs),
+            dry_run: false,
+        })
+    };
+    GarbageCollectorOptions {
+        wal_options: directory(60, 60),
+        // A fence that is gone no longer fences a writer that was asleep, and they are few.
+        wal_fence_options: None,
+        manifest_options: directory(300, 600),
+        compacted_options: directory(300, 600),
+        compactions_options: directory(300, 600),
+        detach_options: None,
+        boundary_files_enabled: overwrites_conditionally,
+        ..GarbageCollectorOptions::default()
+    }
+}
