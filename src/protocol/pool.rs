@@ -9,6 +9,8 @@ use super::Answer;
 pub enum PoolMsg {
     /// Have this many workers.
     Resize(u32),
+    /// A chair whose worker died may be taken again; sent by itself, after a wait.
+    Reseat(u32),
     /// Let workers end what they have in hand, then stop; answered when the last has stopped.
     Drain(Answer<()>),
     /// Stop at once; what workers have in hand is reported as cancelled.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,6 +21,47 @@ pub struct ExchangeRequest {
     pub headers: Vec<(String, String)>,
     /// The limits in force.
     pub limits: ExchangeLimits,
+    /// H1: of a 2xx of any other type the body is not read.
+    pub wanted: Wanted,
+}
+
+type IsWanted = dyn Fn(&str) -> bool + Send + Sync;
+
+/// Which content types are read to the end: a question about a type without parameters, in lower
+/// case.
+#[derive(Clone)]
+pub struct Wanted(Arc<IsWanted>);
+
+impl Wanted {
+    /// Types for which `is_wanted` holds.
+    pub fn new(is_wanted: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_wanted))
+    }
+
+    /// Every type.
+    pub fn everything() -> Self {
+        Self::new(|_| true)
+    }
+
+    /// Whether the body of a response with this Content-Type, as received, is to be read.
+    pub fn takes(&self, content_type: &str) -> bool {
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        (self.0)(&essence.to_ascii_lowercase())
+    }
+}
+
+impl PartialEq for Wanted {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Wanted {}
+
+impl fmt::Debug for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wanted")
+    }
 }
 
 /// H1: where an exchange ends, whatever the server does.

@@ -16,7 +16,7 @@ mod objects;
 pub use clock::{Clock, TokioClock};
 pub use dice::{Dice, SeededDice};
 pub use exchange::{
-    Exchange, ExchangeFailure, ExchangeLimits, ExchangeRequest, Exchanged, Oversize,
+    Exchange, ExchangeFailure, ExchangeLimits, ExchangeRequest, Exchanged, Oversize, Wanted,
 };
 pub use objects::{Objects, ObjectsError, SlateClock};
 pub use resolver::{Resolved, Resolver};
