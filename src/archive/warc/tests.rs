@@ -61,7 +61,9 @@ fn an_exchange_is_a_request_and_a_response() {
 
         "#]],
     );
-    check(&response, &expect![[r#"
+    check(
+        &response,
+        &expect![[r#"
         WARC/1.1
         WARC-Type: response
         WARC-Record-ID: <urn:uuid:6d8fc15a-3248-49da-8b3c-cd45cdd90974>
@@ -81,14 +83,17 @@ fn an_exchange_is_a_request_and_a_response() {
 
         <p>hello
 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_known_payload_is_a_revisit() {
     let response = page("http://example.com/", b"<p>hello");
     let [_, revisit] = records(&response, Some(&earlier()));
-    check(&revisit, &expect![[r#"
+    check(
+        &revisit,
+        &expect![[r#"
         WARC/1.1
         WARC-Type: revisit
         WARC-Record-ID: <urn:uuid:6d8fc15a-3248-49da-8b3c-cd45cdd90974>
@@ -113,7 +118,8 @@ fn a_known_payload_is_a_revisit() {
 
 
 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -188,7 +194,9 @@ fn the_first_record_says_who_and_how() {
     };
     let at = Timestamp::from_millis(START);
     let record = warcinfo(&info, "a.warc.gz", at, &SeededDice::new(1)).parts().concat();
-    check(&record, &expect![[r#"
+    check(
+        &record,
+        &expect![[r#"
         WARC/1.1
         WARC-Type: warcinfo
         WARC-Record-ID: <urn:uuid:f9681a64-d330-4861-ac3d-344973035a52>
@@ -207,7 +215,8 @@ fn the_first_record_says_who_and_how() {
         description: HTTP blocks are rebuilt: chunked transfer coding is undone, the case of header names may be normalised, reason phrases are the usual ones, HTTP/2 is shown as HTTP/1.1
 
 
-    "#]]);
+    "#]],
+    );
     Record::parse(record.into()).unwrap().check_digests().unwrap();
 }
 
