@@ -20,6 +20,13 @@ pub enum ArchiveMsg {
     },
     /// A group was written and synced, or failed.
     Synced(Result<(), String>),
+    /// A closed file was read back and published, or the disk failed.
+    Published {
+        /// Its final name.
+        file: String,
+        /// What the disk said.
+        result: Result<(), String>,
+    },
     /// Time to sync a group or to rotate the file.
     Tick,
     /// Sync, close the file, publish it and its CDXJ; nothing comes after.
