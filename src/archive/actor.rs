@@ -19,9 +19,8 @@ use super::member::{ArchiveFormat, MemberWriter, size};
 use super::publish::{self, ClosedFile};
 use super::{ArchiveError, CrawlerInfo, warc};
 use crate::protocol::archive::{ArchiveView, StoreJob};
-use crate::protocol::shard::EndedReport;
 use crate::protocol::{Answer, ArchiveMsg, RoutesWatch, ShardMsg};
-use crate::types::{ArchivePointer, ContentRecord, LeaseKind, Timestamp};
+use crate::types::{ContentRecord, LeaseKind, Timestamp};
 use crate::world::{Clock, Dice, Spool};
 
 /// A group is synced at the latest this long after its first record.
@@ -328,12 +327,12 @@ impl ArchiveState {
         match (result, &mut self.file) {
             (Ok(()), Some(file)) => {
                 let at = file.synced.bytes;
-                file.synced.record(&syncing);
+                syncing.count_in(&mut file.synced);
                 let name: Arc<str> = file.synced.name.as_str().into();
                 self.retry = Retry::default();
                 self.records += size(syncing.group.members.len());
                 self.bytes += size(syncing.bytes.len());
-                report(syncing, &name, at);
+                syncing.report(&name, at);
             }
             (Ok(()), None) => {}
             (Err(why), _) => self.put_back(syncing.group, why),
@@ -402,11 +401,9 @@ impl ArchiveState {
     }
 
     fn end_if_closed(&mut self) {
-        let busy = self.syncing.is_some() || self.file.is_some() || !self.publishing.is_empty();
-        if busy || !self.gathered.is_empty() {
-            return;
-        }
-        if let Some(answer) = self.closing.take() {
+        let writing = self.syncing.is_some() || self.file.is_some() || !self.gathered.is_empty();
+        let idle = !writing && self.publishing.is_empty();
+        if let Some(answer) = self.closing.take_if(|_| idle) {
             answer.send(());
             self.me.stop(None);
         }
@@ -454,20 +451,6 @@ impl ArchiveState {
     }
 }
 
-impl ClosedFile {
-    /// Counts a group that is on the disk.
-    fn record(&mut self, syncing: &Syncing) {
-        let header = syncing.header_bytes;
-        if header > 0 {
-            self.members.push((0, header));
-        }
-        let at = self.bytes + header;
-        let members = syncing.group.members.iter();
-        self.members.extend(members.map(|(offset, length)| (at + offset, *length)));
-        self.bytes += size(syncing.bytes.len());
-    }
-}
-
 /// Only a whole page of some size, or what a 304 stands for, is worth a question.
 fn may_be_known(job: &StoreJob) -> bool {
     let response = &job.response;
@@ -480,21 +463,6 @@ fn may_be_known(job: &StoreJob) -> bool {
         _ => false,
     };
     worth && response.lease.kind == LeaseKind::Page
-}
-
-/// I7: the records are synced, so the completions may become durable.
-fn report(syncing: Syncing, file: &Arc<str>, at: u64) {
-    let at = at + syncing.header_bytes;
-    for waiting in syncing.group.waiting {
-        let StoreJob { response, mut completion, shard, permit } = waiting.job;
-        let (offset, length) = waiting.place;
-        let file = Arc::clone(file);
-        completion.archive = Some(ArchivePointer { file, offset: at + offset, length });
-        let response = Some(Box::new(response));
-        let report = EndedReport { completion, response, permit };
-        // When its shard is gone, the lease comes again from the shard's next owner.
-        shard.send_message(ShardMsg::Ended(Box::new(report))).ok();
-    }
 }
 
 /// An error and what it comes from, in one line.

@@ -3,6 +3,7 @@
 //! A file is `.open` until every member was read from the disk again, its digests compared and its
 //! place checked. Its CDXJ is there before it is. All of it may be repeated after a crash.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use tracing::{error, warn};
@@ -49,7 +50,12 @@ pub(super) struct ClosedFile {
 pub(super) async fn publish(spool: &Arc<dyn Spool>, file: &ClosedFile) -> Result<(), ArchiveError> {
     let open = open_path(&file.name);
     let step = |what| move |source| ArchiveError::disk(what, &file.name, source);
-    spool.truncate(&open, file.bytes).await.map_err(step("truncate"))?;
+    match spool.truncate(&open, file.bytes).await {
+        Err(error) if error.kind() == ErrorKind::NotFound && is_done(spool, file).await => {
+            return Ok(());
+        }
+        cut => cut.map_err(step("truncate"))?,
+    }
     let lines = match index_of(spool, file).await {
         Err(ArchiveError::Damaged { file: _, offset, why }) => {
             error!(file = file.name, offset, why, "archive file is damaged, put aside");
@@ -64,6 +70,12 @@ pub(super) async fn publish(spool: &Arc<dyn Spool>, file: &ClosedFile) -> Result
     spool.append(&draft, 0, lines.concat().into()).await.map_err(step("index"))?;
     spool.rename(&draft, &index).await.map_err(step("index"))?;
     spool.rename(&open, &final_path(&file.name)).await.map_err(step("rename"))
+}
+
+/// An earlier try got as far as the last name, and only its end was not heard of.
+async fn is_done(spool: &Arc<dyn Spool>, file: &ClosedFile) -> bool {
+    let names = [final_path(&file.name), damaged_path(&file.name)];
+    list(spool).await.is_ok_and(|files| files.iter().any(|(name, _)| names.contains(name)))
 }
 
 /// The sorted CDXJ lines of a file, made from what is on the disk and not from what is remembered.

@@ -1,1 +1,50 @@
 //! Documents in, files others read out.
+//!
+//! In: [`crate::protocol::OutputMsg::Publish`], a page whose links are durable. Out: files, and to
+//! the owner of the page's row, once the files are synced, the pages and how far each output now
+//! counts, in one message: the shard drops the rows and commits the offsets in one batch, so all
+//! outputs of a page appear together or not at all (B6).
+
+mod committed;
+mod jsonl;
+mod actor;
+
+pub use actor::{OutputActor, OutputArgs};
+pub use jsonl::{OutputSettings, Purpose};
+
+use std::io;
+
+/// Why an output cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The disk fails.
+    #[error("failed to {what} {file}")]
+    Disk {
+        /// What was tried.
+        what: &'static str,
+        /// With which file.
+        file: String,
+        /// What the disk says.
+        #[source]
+        source: io::Error,
+    },
+    /// What the shard keeps of it cannot be read.
+    #[error("the committed state of output {name} is damaged")]
+    State {
+        /// Which output.
+        name: String,
+        /// What is wrong.
+        #[source]
+        source: postcard::Error,
+    },
+    /// A file is shorter than what the shard has committed.
+    #[error("{file} has {found} bytes, {committed} are committed")]
+    Lost {
+        /// Which file.
+        file: String,
+        /// Bytes on the disk.
+        found: u64,
+        /// Bytes that must be there.
+        committed: u64,
+    },
+}

@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, watch};
 use super::super::samples::{START, completion, headers, not_modified, page, response};
 use super::super::{ArchiveReader, StoredResponse};
 use super::*;
+use crate::protocol::shard::EndedReport;
 use crate::protocol::{Credit, OutputMsg, Permit, Routes, ShardRoute};
 use crate::types::Response;
 use crate::world::{MemorySpool, SeededDice, TokioClock};
@@ -364,4 +365,20 @@ async fn a_file_that_does_not_hold_what_was_written_is_put_aside() {
     assert!(reader.read(first.completion.archive.as_ref().unwrap()).await.is_ok());
     let damaged = reader.read(second.completion.archive.as_ref().unwrap()).await;
     assert!(matches!(damaged, Err(ArchiveError::Damaged { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn publishing_may_be_repeated() {
+    let spool = Arc::new(MemorySpool::new());
+    let mut bench = Bench::new(&spool, None).await;
+    bench.store(page("http://a.test/1", b"one"));
+    let pointer = bench.ended().await.completion.archive.unwrap();
+    let disk = Arc::clone(&spool) as Arc<dyn Spool>;
+    let (name, bytes) = (pointer.file.to_string(), pointer.offset + pointer.length);
+    let file = ClosedFile { name, bytes, members: Vec::new() };
+    publish::publish(&disk, &file).await.unwrap();
+    publish::publish(&disk, &file).await.unwrap();
+    assert_eq!(bench.files().await, [FILE, INDEX]);
+    let missing = ClosedFile { name: "mehman-1-2-0.warc.gz".to_owned(), ..file };
+    assert!(publish::publish(&disk, &missing).await.is_err());
 }

@@ -42,7 +42,7 @@ def records(path):
                 "type": record.rec_type,
                 "url": record.rec_headers.get_header("WARC-Target-URI"),
                 "status": http.get_statuscode() if http and record.rec_type != "request" else None,
-                "sha256": hashlib.sha256(raw).hexdigest(),
+                "sha1": hashlib.sha1(raw).hexdigest(),
             })
     return found
 
@@ -60,7 +60,7 @@ def fast(path):
                 "type": kind,
                 "url": record.headers.get("WARC-Target-URI"),
                 "status": None if status is None else str(status),
-                "sha256": hashlib.sha256(record.reader.read()).hexdigest(),
+                "sha1": hashlib.sha1(record.reader.read()).hexdigest(),
             })
     return found
 
@@ -93,7 +93,7 @@ def replay(folder, *paths):
             "status": answer.status_code,
             "type": answer.headers.get("Content-Type"),
             "location": answer.headers.get("Location"),
-            "sha256": hashlib.sha256(answer.get_data()).hexdigest(),
+            "sha1": hashlib.sha1(answer.get_data()).hexdigest(),
         })
     return found
 

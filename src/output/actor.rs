@@ -1,0 +1,302 @@
+//! OutputActor: the outputs of one shard, written in groups.
+//!
+//! A group is gathered, appended and synced by a task, then committed by the shard together with the
+//! end of its pages' rows; one group at a time. When the disk fails, the group is tried again. When
+//! the shard is gone, nobody knows whether the group counts, so the actor stops: whoever opens the
+//! shard again starts it anew from the committed state, and the rows bring the pages back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use super::committed::Append;
+use super::jsonl::{JsonLines, OutputSettings};
+use crate::protocol::output::{FinishedPage, OutputView};
+use crate::protocol::shard::{PublishedBatch, PublishedPage};
+use crate::protocol::{Answer, OutputMsg, Permit, ShardMsg};
+use crate::types::{ShardId, Timestamp};
+use crate::world::{Clock, Spool};
+
+/// A group is synced at the latest this long after its first page.
+const GROUP_DELAY: Duration = Duration::from_millis(20);
+const RETRY_MIN: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// What an OutputActor needs.
+#[derive(Clone, Debug)]
+pub struct OutputArgs {
+    /// Whose pages these are.
+    pub shard: ShardId,
+    /// The disk.
+    pub spool: Arc<dyn Spool>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The outputs.
+    pub outputs: Vec<OutputSettings>,
+    /// By output name, what the shard's store has committed, read after the store was opened.
+    pub committed: Vec<(String, Vec<u8>)>,
+}
+
+/// The writer of a shard's outputs.
+#[derive(Debug)]
+pub struct OutputActor;
+
+/// What an OutputActor knows.
+pub struct OutputState {
+    me: ActorRef<OutputMsg>,
+    spool: Arc<dyn Spool>,
+    clock: Arc<dyn Clock>,
+    outputs: Vec<JsonLines>,
+    gathered: Pages,
+    /// When the gathered pages are to be synced.
+    due: Option<Timestamp>,
+    stage: Stage,
+    retry_delay: Duration,
+    failure: Option<String>,
+    timer: Option<(Timestamp, JoinHandle<()>)>,
+    closing: Option<Answer<()>>,
+    documents: u64,
+    left_out: u64,
+}
+
+/// Pages that share a group, and what they hold until it is committed.
+#[derive(Debug, Default)]
+struct Pages {
+    pages: Vec<PublishedPage>,
+    permits: Vec<Permit>,
+    /// Whom to report to: of the newest page, should the shard have been opened anew.
+    shard: Option<ActorRef<ShardMsg>>,
+}
+
+/// Pages with what is to be written for them.
+#[derive(Debug)]
+struct Group {
+    pages: Pages,
+    appends: Vec<Append>,
+    states: Vec<(String, Vec<u8>)>,
+}
+
+/// Where the one group under way stands.
+#[derive(Debug)]
+enum Stage {
+    /// There is none.
+    Idle,
+    /// A task writes it.
+    Syncing(Group),
+    /// The disk failed; tried again then.
+    Failed(Group, Timestamp),
+    /// The shard commits it; the permits wait for that.
+    Committing(Vec<Permit>),
+}
+
+impl Actor for OutputActor {
+    type Msg = OutputMsg;
+    type State = OutputState;
+    type Arguments = OutputArgs;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<OutputMsg>,
+        args: OutputArgs,
+    ) -> Result<OutputState, ActorProcessingErr> {
+        let mut outputs = Vec::new();
+        for settings in args.outputs {
+            let state = args.committed.iter().find(|(name, _)| *name == settings.name);
+            let state = state.map(|(_, state)| state.as_slice());
+            outputs.push(JsonLines::open(&args.spool, args.shard, settings, state).await?);
+        }
+        Ok(OutputState::new(me, args.spool, args.clock, outputs))
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<OutputMsg>,
+        message: OutputMsg,
+        output: &mut OutputState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            OutputMsg::Publish(page) => output.gather(*page),
+            OutputMsg::Tick => output.timer = None,
+            OutputMsg::Synced(result) => output.synced(result),
+            OutputMsg::Committed => output.stage = Stage::Idle,
+            OutputMsg::Close(answer) => output.closing = Some(answer),
+            OutputMsg::Observe(answer) => answer.send(output.observe()),
+        }
+        output.advance();
+        Ok(())
+    }
+}
+
+impl OutputState {
+    fn new(
+        me: ActorRef<OutputMsg>,
+        spool: Arc<dyn Spool>,
+        clock: Arc<dyn Clock>,
+        outputs: Vec<JsonLines>,
+    ) -> Self {
+        Self {
+            me,
+            spool,
+            clock,
+            outputs,
+            gathered: Pages::default(),
+            due: None,
+            stage: Stage::Idle,
+            retry_delay: Duration::ZERO,
+            failure: None,
+            timer: None,
+            closing: None,
+            documents: 0,
+            left_out: 0,
+        }
+    }
+
+    fn gather(&mut self, page: FinishedPage) {
+        if self.gathered.pages.is_empty() {
+            self.due = Some(self.clock.now() + GROUP_DELAY);
+        }
+        let FinishedPage { row, document, links, shard, permit, reasons: _ } = page;
+        if let Some(document) = &document {
+            for output in &mut self.outputs {
+                let written = output.add(document);
+                self.documents += u64::from(written);
+                self.left_out += u64::from(!written);
+            }
+        }
+        let duplicate_of = document.and_then(|document| document.duplicate_of);
+        self.gathered.pages.push(PublishedPage { row, links, duplicate_of });
+        self.gathered.permits.push(permit);
+        self.gathered.shard = Some(shard);
+    }
+
+    /// Does what is due; called after every message.
+    fn advance(&mut self) {
+        let now = self.clock.now();
+        let hurry = self.closing.is_some();
+        match std::mem::replace(&mut self.stage, Stage::Idle) {
+            Stage::Idle if self.due.is_some_and(|due| hurry || due <= now) => self.begin(),
+            Stage::Failed(group, at) if at <= now => self.sync(group),
+            stage
+            @ (Stage::Idle | Stage::Syncing(_) | Stage::Failed(..) | Stage::Committing(_)) => {
+                self.stage = stage;
+            }
+        }
+        self.end_if_closed();
+        self.arm();
+    }
+
+    fn begin(&mut self) {
+        self.due = None;
+        let taken = self.outputs.iter_mut().filter_map(JsonLines::take);
+        let (appends, states) = taken.unzip();
+        let pages = std::mem::take(&mut self.gathered);
+        self.sync(Group { pages, appends, states });
+    }
+
+    /// Hands the group to a task that appends and syncs it.
+    fn sync(&mut self, group: Group) {
+        let (spool, me) = (Arc::clone(&self.spool), self.me.clone());
+        let appends = group.appends.clone();
+        self.stage = Stage::Syncing(group);
+        tokio::spawn(async move {
+            let mut result = Ok(());
+            for append in appends {
+                result = append.run(&*spool).await.map_err(|error| error.to_string());
+                if result.is_err() {
+                    break;
+                }
+            }
+            // When the output is gone, what was written is cut at the next start.
+            me.send_message(OutputMsg::Synced(result)).ok();
+        });
+    }
+
+    fn synced(&mut self, result: Result<(), String>) {
+        match (std::mem::replace(&mut self.stage, Stage::Idle), result) {
+            (Stage::Syncing(group), Ok(())) => {
+                self.failure = None;
+                self.retry_delay = Duration::ZERO;
+                self.commit(group);
+            }
+            (Stage::Syncing(group), Err(why)) => {
+                warn!(
+                    why,
+                    pages = group.pages.pages.len(),
+                    "output failed to write, will try again"
+                );
+                self.failure = Some(why);
+                self.retry_delay = (self.retry_delay * 2).clamp(RETRY_MIN, RETRY_MAX);
+                self.stage = Stage::Failed(group, self.clock.now() + self.retry_delay);
+            }
+            (stage, _) => self.stage = stage,
+        }
+    }
+
+    /// B6: one message, so that rows and offsets change in one batch.
+    fn commit(&mut self, group: Group) {
+        let Pages { pages, permits, shard } = group.pages;
+        let me = self.me.clone();
+        let answer = Answer::to(move |committed: Option<()>| match committed {
+            // An output that is gone has nothing left to do.
+            Some(()) => drop(me.send_message(OutputMsg::Committed)),
+            None => me.stop(Some("its shard is gone".to_owned())),
+        });
+        self.stage = Stage::Committing(permits);
+        let batch = PublishedBatch { pages, outputs: group.states, answer };
+        if let Some(shard) = shard {
+            // A message that does not arrive drops the answer, which says so.
+            shard.send_message(ShardMsg::Published(Box::new(batch))).ok();
+        }
+    }
+
+    fn end_if_closed(&mut self) {
+        let idle = matches!(self.stage, Stage::Idle) && self.gathered.pages.is_empty();
+        if let Some(answer) = self.closing.take_if(|_| idle) {
+            answer.send(());
+            self.me.stop(None);
+        }
+    }
+
+    /// One timer, for whatever comes first.
+    fn arm(&mut self) {
+        let at = match &self.stage {
+            Stage::Idle => self.due,
+            Stage::Failed(_, at) => Some(*at),
+            Stage::Syncing(_) | Stage::Committing(_) => None,
+        };
+        let Some(at) = at else { return };
+        if self.timer.as_ref().is_some_and(|(armed, _)| *armed <= at) {
+            return;
+        }
+        let (clock, me) = (Arc::clone(&self.clock), self.me.clone());
+        let task = tokio::spawn(async move {
+            clock.sleep_until(at).await;
+            // A timer of an output that is gone wakes nobody.
+            me.send_message(OutputMsg::Tick).ok();
+        });
+        if let Some((_, superseded)) = self.timer.replace((at, task)) {
+            superseded.abort();
+        }
+    }
+
+    fn observe(&self) -> OutputView {
+        let under_way = match &self.stage {
+            Stage::Idle => 0,
+            Stage::Syncing(group) | Stage::Failed(group, _) => group.pages.pages.len(),
+            Stage::Committing(permits) => permits.len(),
+        };
+        let waiting = under_way + self.gathered.pages.len();
+        OutputView {
+            documents: self.documents,
+            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+            left_out: self.left_out,
+            failure: self.failure.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

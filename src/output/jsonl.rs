@@ -1,0 +1,90 @@
+//! O4: page records as JSON Lines, one document a line.
+
+use std::sync::Arc;
+
+use super::OutputError;
+use super::committed::{Append, CommittedFiles};
+use crate::types::{Document, ShardId};
+use crate::world::Spool;
+
+/// What an output is for: `purpose` of an `[[output]]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A search index: pages that say noindex are left out (R4).
+    #[default]
+    Search,
+    /// Training of models.
+    AiTrain,
+    /// Input of models.
+    AiInput,
+    /// Keeping.
+    Archive,
+}
+
+/// One output of kind `jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputSettings {
+    /// Its key in the shard's store; unique and stable.
+    pub name: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Where its files are and how their names begin, under the spool's root: `pages/pages`. Shard
+    /// and number follow, as in `pages/pages-0-0.jsonl`.
+    pub prefix: String,
+    /// The next file begins when one has this many bytes.
+    pub file_bytes_max: u64,
+}
+
+/// One JSON Lines output of one shard.
+#[derive(Debug)]
+pub(super) struct JsonLines {
+    name: String,
+    purpose: Purpose,
+    files: CommittedFiles,
+}
+
+impl JsonLines {
+    /// Opens it at what its shard has committed.
+    ///
+    /// # Errors
+    /// When the disk fails, or disk and shard disagree.
+    pub(super) async fn open(
+        spool: &Arc<dyn Spool>,
+        shard: ShardId,
+        settings: OutputSettings,
+        committed: Option<&[u8]>,
+    ) -> Result<Self, OutputError> {
+        let OutputSettings { name, purpose, prefix, file_bytes_max } = settings;
+        let place = committed
+            .map(postcard::from_bytes)
+            .transpose()
+            .map_err(|source| OutputError::State { name: name.clone(), source })?;
+        let names = (format!("{prefix}-{shard}-"), ".jsonl");
+        let files = CommittedFiles::open(spool, names, file_bytes_max, place).await?;
+        Ok(Self { name, purpose, files })
+    }
+
+    /// Gathers a document; false when this output leaves it out.
+    pub(super) fn add(&mut self, document: &Document) -> bool {
+        if self.purpose == Purpose::Search && says_noindex(document) {
+            return false;
+        }
+        let buffer = self.files.gathered();
+        serde_json::to_writer(&mut *buffer, document)
+            .expect("memory takes what is written, and every key is text");
+        buffer.push(b'\n');
+        true
+    }
+
+    /// What was gathered, with the name and the state that the shard commits for it.
+    pub(super) fn take(&mut self) -> Option<(Append, (String, Vec<u8>))> {
+        let append = self.files.take()?;
+        let state = postcard::to_stdvec(&append.end()).expect("two numbers have a form");
+        Some((append, (self.name.clone(), state)))
+    }
+}
+
+/// R4: the page asks to be left out of indexes.
+fn says_noindex(document: &Document) -> bool {
+    document.robots.iter().any(|directive| matches!(directive.as_str(), "noindex" | "none"))
+}
