@@ -14,21 +14,19 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use super::digest::sha1_of;
-use super::group::{Group, Syncing};
+use super::group::{Group, Syncing, may_be_known};
 use super::member::{ArchiveFormat, MemberWriter, size};
 use super::publish::{self, ClosedFile};
 use super::{ArchiveError, CrawlerInfo, warc};
 use crate::protocol::archive::{ArchiveView, StoreJob};
 use crate::protocol::{Answer, ArchiveMsg, RoutesWatch, ShardMsg};
-use crate::types::{ContentRecord, LeaseKind, Timestamp};
+use crate::types::{ContentRecord, Timestamp};
 use crate::world::{Clock, Dice, Spool};
 
 /// A group is synced at the latest this long after its first record.
 const GROUP_DELAY: Duration = Duration::from_millis(20);
 /// A group this large is synced at once.
 const GROUP_BYTES: usize = 4 << 20;
-/// A revisit record would hardly be smaller than the response.
-const REVISIT_BODY_BYTES_MIN: usize = 1024;
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
@@ -332,7 +330,8 @@ impl ArchiveState {
                 self.retry = Retry::default();
                 self.records += size(syncing.group.members.len());
                 self.bytes += size(syncing.bytes.len());
-                syncing.report(&name, at);
+                let routes = Arc::clone(&self.args.routes.borrow());
+                syncing.report(&name, at, &routes);
             }
             (Ok(()), None) => {}
             (Err(why), _) => self.put_back(syncing.group, why),
@@ -449,20 +448,6 @@ impl ArchiveState {
             failure: self.retry.failure.clone().or(unpublished),
         }
     }
-}
-
-/// Only a whole page of some size, or what a 304 stands for, is worth a question.
-fn may_be_known(job: &StoreJob) -> bool {
-    let response = &job.response;
-    let has_digest =
-        response.lease.entry.validators.as_ref().is_some_and(|old| old.digest.is_some());
-    let large = response.body.len() >= REVISIT_BODY_BYTES_MIN && response.truncated.is_none();
-    let worth = match response.status {
-        200 => large,
-        304 => has_digest,
-        _ => false,
-    };
-    worth && response.lease.kind == LeaseKind::Page
 }
 
 /// An error and what it comes from, in one line.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::record::{Record, text};
+use crate::policy::surt::surt_key;
 use crate::types::CrawlUrl;
 
 /// The line of a record, with its line end; `None` for records that are not replayed.
@@ -18,7 +19,7 @@ pub(super) fn line(record: &Record, file: &str, offset: u64, length: u64) -> Opt
     let status = record.http().map(|http| http.status.to_string());
     let mut line = format!(
         "{} {stamp} {{",
-        CrawlUrl::parse(url).map_or_else(|_| url.to_owned(), |url| key(&url))
+        CrawlUrl::parse(url).map_or_else(|_| url.to_owned(), |url| surt_key(&url))
     );
     let fields = [
         ("url", Some(url.to_owned())),
@@ -77,48 +78,9 @@ fn push_string(line: &mut String, value: &str) {
     line.push('"');
 }
 
-/// The sort-friendly form of a URL: host turned round, lower case, query sorted.
-fn key(url: &CrawlUrl) -> String {
-    let url = url.as_url();
-    let mut key =
-        bare(url.host_str().unwrap_or_default()).rsplit('.').collect::<Vec<_>>().join(",");
-    if let Some(port) = url.port() {
-        write!(key, ":{port}").expect("a String takes all text");
-    }
-    key.push(')');
-    let path = url.path().to_ascii_lowercase();
-    key.push_str(path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(&path));
-    if let Some(query) = url.query().filter(|query| !query.is_empty()) {
-        let query = query.to_ascii_lowercase();
-        let mut pairs: Vec<Vec<&str>> =
-            query.split('&').map(|pair| pair.splitn(2, '=').collect()).collect();
-        pairs.sort_unstable();
-        let pairs: Vec<String> = pairs.iter().map(|pair| pair.join("=")).collect();
-        write!(key, "?{}", pairs.join("&")).expect("a String takes all text");
-    }
-    key
-}
-
-/// A host without `www.`, `www1.` and the like.
-fn bare(host: &str) -> &str {
-    let rest =
-        host.strip_prefix("www").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-    rest.and_then(|rest| rest.strip_prefix('.')).unwrap_or(host)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_sort_by_host_and_query() {
-        let check = |text, expected| {
-            assert_eq!(key(&CrawlUrl::parse(text).unwrap()), expected);
-        };
-        check("http://www.Example.com/", "com,example)/");
-        check("https://www2.example.com:8443/A/b/?z=1&a", "com,example:8443)/a/b?a&z=1");
-        check("http://127.0.0.1:80/x", "1,0,0,127)/x");
-    }
 
     #[test]
     fn strings_are_escaped_as_the_tool_does() {

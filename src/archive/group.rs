@@ -7,11 +7,14 @@ use bytes::Bytes;
 use super::member::{MemberWriter, size};
 use super::publish::ClosedFile;
 use super::warc::ExchangeRecords;
-use crate::protocol::ShardMsg;
 use crate::protocol::archive::StoreJob;
 use crate::protocol::shard::EndedReport;
-use crate::types::{ArchivePointer, ContentRecord};
+use crate::protocol::{Routes, ShardMsg};
+use crate::types::{ArchivePointer, Completion, ContentRecord, LeaseKind};
 use crate::world::Dice;
+
+/// A revisit record would hardly be smaller than the response.
+const REVISIT_BODY_BYTES_MIN: usize = 1024;
 
 /// Members one after the other, and who waits for them.
 #[derive(Default)]
@@ -30,6 +33,8 @@ pub(super) struct Waiting {
     pub(super) job: StoreJob,
     /// The place of its response or revisit within the group's bytes.
     pub(super) place: (u64, u64),
+    /// Its payload is a new one, to be known to later captures (D3).
+    pub(super) is_new: bool,
 }
 
 /// A group whose bytes are on their way to the disk.
@@ -63,7 +68,8 @@ impl Group {
             place = (offset, writer.write(&record.parts(), record.packed, &mut self.bytes));
             self.members.push(place);
         }
-        self.waiting.push(Waiting { job, place });
+        let is_new = earlier.is_none() && may_be_known(&job) && job.response.status == 200;
+        self.waiting.push(Waiting { job, place, is_new });
     }
 
     /// This group with a later one behind it.
@@ -91,17 +97,47 @@ impl Syncing {
     }
 
     /// I7: the records are synced from `at` on, so the completions may become durable.
-    pub(super) fn report(self, file: &Arc<str>, at: u64) {
+    pub(super) fn report(self, file: &Arc<str>, at: u64, routes: &Routes) {
         let at = at + self.header_bytes;
         for waiting in self.group.waiting {
             let StoreJob { response, mut completion, shard, permit } = waiting.job;
             let (offset, length) = waiting.place;
             let file = Arc::clone(file);
-            completion.archive = Some(ArchivePointer { file, offset: at + offset, length });
+            let archive = ArchivePointer { file, offset: at + offset, length };
+            if waiting.is_new {
+                tell_payload(&completion, archive.clone(), routes);
+            }
+            completion.archive = Some(archive);
             let response = Some(Box::new(response));
             let report = EndedReport { completion, response, permit };
             // When its shard is gone, the lease comes again from the shard's next owner.
             shard.send_message(ShardMsg::Ended(Box::new(report))).ok();
         }
     }
+}
+
+/// D3: the payload is in the archive; the owner of its digest remembers the first place it has.
+fn tell_payload(completion: &Completion, archive: ArchivePointer, routes: &Routes) {
+    let Some(digest) = &completion.digest else { return };
+    let fetched_at = completion.sent_at.unwrap_or(completion.ended_at);
+    let record = ContentRecord { url: completion.url.clone(), fetched_at, archive };
+    if let Some(route) = routes.content_shard(digest) {
+        let known = ShardMsg::KnowPayload(digest.clone(), Box::new(record));
+        // A shard that is gone knows the payload after the next capture.
+        route.shard.send_message(known).ok();
+    }
+}
+
+/// Whether the payload is worth asking for, and remembering.
+pub(super) fn may_be_known(job: &StoreJob) -> bool {
+    let response = &job.response;
+    let has_digest =
+        response.lease.entry.validators.as_ref().is_some_and(|old| old.digest.is_some());
+    let large = response.body.len() >= REVISIT_BODY_BYTES_MIN && response.truncated.is_none();
+    let worth = match response.status {
+        200 => large,
+        304 => has_digest,
+        _ => false,
+    };
+    worth && response.lease.kind == LeaseKind::Page
 }

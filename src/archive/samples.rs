@@ -25,6 +25,7 @@ pub(super) fn lease(url: &str) -> Lease {
         attempts: 0,
         redirects: 0,
         validators: None,
+        discovered_from: None,
     };
     Lease {
         id: LeaseId(1),

@@ -138,7 +138,7 @@ mod tests {
                 max_depth: 3,
                 max_url_length: 200,
             },
-            traps: TrapSettings::default(),
+            traps: crate::policy::traps::TrapSettings::default(),
             follow: BTreeSet::from([LinkKind::A, LinkKind::Redirect]),
             max_redirects: 5,
         }

@@ -24,6 +24,7 @@ pub(super) fn completion(
     let mut report = Completion {
         lease: lease.id,
         id: lease.entry.id,
+        url: lease.entry.url.clone(),
         version: lease.entry.version,
         outcome,
         status: Some(got.status),

@@ -166,8 +166,10 @@ impl OutputState {
                 self.left_out += u64::from(!written);
             }
         }
+        let parser_version = document.as_ref().map_or(0, |document| document.parser_version);
         let duplicate_of = document.and_then(|document| document.duplicate_of);
-        self.gathered.pages.push(PublishedPage { row, links, duplicate_of });
+        let page = PublishedPage { row, links, duplicate_of, parser_version };
+        self.gathered.pages.push(page);
         self.gathered.permits.push(permit);
         self.gathered.shard = Some(shard);
     }

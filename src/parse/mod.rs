@@ -8,6 +8,8 @@ pub mod decode;
 pub mod mime;
 pub mod charset;
 mod page;
+mod document;
+mod worker;
 pub mod html;
 pub mod links;
 pub mod robots_meta;
@@ -19,3 +21,4 @@ pub use handler::{
 };
 pub use links::{LinkRef, Links, redirect_link};
 pub use page::HtmlHandler;
+pub use worker::{ParseActor, ParseContext, ParseHeld, ParseSettings, ParseState, Parsers};

@@ -28,6 +28,7 @@ pub(crate) fn lease(url: &str, kind: LeaseKind) -> Lease {
             attempts: 0,
             redirects: 0,
             validators: None,
+            discovered_from: None,
         },
         epoch: Epoch(1),
         granted_at: at,

@@ -1,0 +1,36 @@
+//! What was found in a page, as the page record of the contract.
+
+use super::handler::{PARSER_VERSION, Parsed};
+use crate::types::{Document, ToParse};
+
+/// The page record of a parsed page.
+pub(super) fn record(row: &ToParse, parsed: Parsed, duplicate_of: Option<String>) -> Document {
+    let reasons = row.reason.iter().chain(&parsed.reasons).map(ToString::to_string);
+    Document {
+        url: row.url.clone(),
+        url_id: row.id,
+        version: row.version,
+        fetched_at: row.fetched_at,
+        status: row.status,
+        reason: reasons.collect(),
+        content_type: parsed.content_type,
+        charset: parsed.charset.map(str::to_owned),
+        language: parsed.language,
+        title: parsed.title,
+        description: parsed.description,
+        canonical: parsed.canonical,
+        text: parsed.text,
+        links: parsed.links.to_record(),
+        digest: parsed.digest,
+        simhash: parsed.simhash.map(|hash| format!("{hash:016x}")),
+        duplicate_of,
+        near_duplicate_of: None,
+        usage: parsed.wishes.usage,
+        robots: parsed.wishes.directives,
+        depth: row.depth,
+        discovered_from: row.discovered_from.clone(),
+        parser_version: PARSER_VERSION,
+        archive: row.archive.clone(),
+        fields: parsed.fields,
+    }
+}
