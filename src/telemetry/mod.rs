@@ -12,6 +12,7 @@ pub use events::{
     ArchiveFileClosed, ConfigReloaded, DiskFailed, HostParked, ShardReopened, StoreFailed,
     TornTailCut, WorkerRestarted,
 };
+pub(crate) use metrics::as_float;
 pub use metrics::{Counter, Declared, Family, FamilyKind, Histogram, Metrics, Sample, render};
 
 /// Why the log could not be started.
