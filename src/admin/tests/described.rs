@@ -5,11 +5,11 @@ use axum::http::{Request, header};
 use serde_json::Value;
 
 use super::fakes::{Stage, settings};
-use crate::admin::{AdminSettings, CrawlPhase};
 use crate::admin::auth::Access;
 use crate::admin::openapi::document;
 use crate::admin::router::Route;
 use crate::admin::routes::ROUTES;
+use crate::admin::{AdminSettings, CrawlPhase};
 
 /// A request that a route answers when all is well.
 fn example(route: &Route) -> Request<Body> {

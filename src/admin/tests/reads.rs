@@ -181,7 +181,7 @@ async fn pages_load_nothing_from_elsewhere() {
     for path in ["/", "/about"] {
         let told = stage.get(path).await;
         assert!(told.headers["content-security-policy"].to_str().unwrap().contains("'none'"));
-        for tag in ["src=\"http", "<link", "@import", "url(http"] {
+        for tag in ["src=", "stylesheet", "@import", "url("] {
             assert!(!told.text.contains(tag), "{path} {tag}");
         }
     }
