@@ -1,0 +1,501 @@
+//! A node of two shards whose actors answer from plain data.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, header};
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
+use ractor::{Actor, ActorProcessingErr, ActorRef, Message};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+use crate::admin::{
+    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Token, router,
+};
+use crate::protocol::archive::ArchiveView;
+use crate::protocol::discovery::{DiscoveryView, SeedAnswer, SeedResult};
+use crate::protocol::host::RobotsView;
+use crate::protocol::pool::PoolView;
+use crate::protocol::root::ActorNode;
+use crate::protocol::shard::{
+    HostDetail, HostFilter, HostOrder, HostPage, HostSummary, ParkedHost, ShardView,
+};
+use crate::protocol::{
+    ArchiveMsg, DiscoveryMsg, HostPhase, HostView, PoolMsg, RootMsg, Routes, ShardMsg, ShardRoute,
+};
+use crate::telemetry::Metrics;
+use crate::types::{
+    BackoffState, CrawlEvent, CrawlUrl, DeadLetter, DelaySource, EventSeq, HostCounts, HostKey,
+    HostOverrides, Outcome, QueueEntry, Reason, ShardId, Timestamp, UrlId, UrlRecord, UrlVersion,
+    UrlView,
+};
+use crate::world::{Clock, TokioClock};
+
+/// An actor that is a function.
+struct Fake<M>(PhantomData<fn(M)>);
+
+type Does<M> = Box<dyn FnMut(M) + Send>;
+
+impl<M: Message> Actor for Fake<M> {
+    type Msg = M;
+    type State = Does<M>;
+    type Arguments = Does<M>;
+
+    async fn pre_start(
+        &self,
+        _me: ActorRef<M>,
+        does: Does<M>,
+    ) -> Result<Does<M>, ActorProcessingErr> {
+        Ok(does)
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<M>,
+        message: M,
+        does: &mut Does<M>,
+    ) -> Result<(), ActorProcessingErr> {
+        does(message);
+        Ok(())
+    }
+}
+
+/// Starts an actor that does this with each message.
+pub(super) async fn fake<M: Message>(does: impl FnMut(M) + Send + 'static) -> ActorRef<M> {
+    let does: Does<M> = Box::new(does);
+    Actor::spawn(None, Fake(PhantomData), does).await.unwrap().0
+}
+
+/// What one shard knows.
+#[derive(Debug, Default)]
+pub(super) struct ShardData {
+    pub(super) shard: ShardId,
+    pub(super) hosts: Vec<HostKey>,
+    pub(super) events: Vec<(EventSeq, CrawlEvent)>,
+    pub(super) dead: Vec<DeadLetter>,
+    pub(super) orders: Vec<HostOrder>,
+    pub(super) pages: u64,
+    pub(super) degraded: Vec<String>,
+    /// Keeps every question without an answer.
+    pub(super) deaf: bool,
+    unanswered: Vec<ShardMsg>,
+}
+
+/// A node with the ends that a test holds.
+pub(super) struct Stage {
+    pub(super) state: AdminState,
+    pub(super) shards: Vec<Arc<Mutex<ShardData>>>,
+    pub(super) routes: watch::Sender<Arc<Routes>>,
+    pub(super) phase: watch::Sender<CrawlPhase>,
+    pub(super) batches: Arc<Mutex<Vec<usize>>>,
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) text: String,
+}
+
+impl Told {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
+    }
+
+    pub(super) fn lines(&self) -> Vec<Value> {
+        self.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    pub(super) fn media(&self) -> &str {
+        self.headers[header::CONTENT_TYPE].to_str().unwrap()
+    }
+}
+
+pub(super) fn settings() -> AdminSettings {
+    AdminSettings {
+        listen: "127.0.0.1:8070".parse().unwrap(),
+        token: None,
+        product: "mehman".into(),
+        version: "0.1.0".into(),
+        contact_url: Some("https://crawl.example/".into()),
+        contact_email: None,
+        user_agent: "mehman/0.1.0 (+https://crawl.example/)".into(),
+        node: "local".into(),
+    }
+}
+
+pub(super) fn start() -> Timestamp {
+    Timestamp::from_secs(1_767_225_600)
+}
+
+pub(super) fn key(text: &str) -> HostKey {
+    HostKey::parse(text).unwrap()
+}
+
+impl Stage {
+    /// Two shards and all the rest, on paused time.
+    pub(super) async fn set() -> Self {
+        Self::with(settings()).await
+    }
+
+    pub(super) async fn with_token(token: &str) -> Self {
+        Self::with(AdminSettings { token: Some(Token::new(token)), ..settings() }).await
+    }
+
+    pub(super) async fn with(settings: AdminSettings) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start()));
+        let output = fake(|_: crate::protocol::OutputMsg| {}).await;
+        let (mut shards, mut open) = (Vec::new(), Vec::new());
+        for number in 0..2 {
+            let data = ShardData { shard: ShardId(number), ..ShardData::default() };
+            let data = Arc::new(Mutex::new(data));
+            let held = Arc::clone(&data);
+            let shard = fake(move |message| held.lock().unwrap().take(message)).await;
+            open.push(Some(ShardRoute { shard, output: output.clone() }));
+            shards.push(data);
+        }
+        let routes = Routes { shards: open, addresses: Vec::new() };
+        let (routes, watching) = watch::channel(Arc::new(routes));
+        let (phase, phases) = watch::channel(CrawlPhase::Running);
+        let batches = Arc::new(Mutex::new(Vec::new()));
+        let state = AdminState {
+            routes: watching,
+            discovery: vec![discovery(Arc::clone(&batches)).await],
+            pools: vec![("fetch".into(), pool().await), ("parse".into(), pool().await)],
+            archives: vec![archive().await],
+            root: root().await,
+            started_at: clock.now(),
+            clock,
+            settings: Arc::new(settings),
+            metrics: Arc::new(Metrics::new()),
+            control: node(phase.clone()),
+            phase: phases,
+            shared: Arc::new(AdminShared::default()),
+        };
+        Self { state, shards, routes, phase, batches }
+    }
+
+    /// Makes hosts known to their shards.
+    pub(super) fn know(&self, hosts: &[&str]) {
+        for host in hosts {
+            let host = key(host);
+            self.owner(&host).lock().unwrap().hosts.push(host);
+        }
+        for shard in &self.shards {
+            shard.lock().unwrap().hosts.sort_by_key(HostKey::id);
+        }
+    }
+
+    pub(super) fn owner(&self, host: &HostKey) -> &Arc<Mutex<ShardData>> {
+        let shard = self.state.routes.borrow().shard_of(host);
+        &self.shards[usize::from(shard.0)]
+    }
+
+    pub(super) fn bury(&self, url: &str) {
+        let url = CrawlUrl::parse(url).unwrap();
+        let owner = self.owner(&url.host_key());
+        let mut held = owner.lock().unwrap();
+        held.dead.push(letter(&url));
+        held.dead.sort_by_key(|letter| letter.entry.id);
+    }
+
+    /// A shard goes down.
+    pub(super) fn lose(&self, shard: usize) {
+        self.routes.send_modify(|routes| {
+            let mut fewer = Routes::clone(routes);
+            fewer.shards[shard] = None;
+            *routes = Arc::new(fewer);
+        });
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Told {
+        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(super) async fn post(&self, path: &str, media: &str, body: impl Into<Body>) -> Told {
+        let request = Request::post(path).header(header::CONTENT_TYPE, media);
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub(super) async fn order(&self, path: &str, body: &'static str) -> Told {
+        self.post(path, "application/json", body).await
+    }
+
+    pub(super) async fn patch(&self, path: &str, body: &'static str) -> Told {
+        self.send(Request::patch(path).body(body.into()).unwrap()).await
+    }
+
+    pub(super) async fn send(&self, request: Request<Body>) -> Told {
+        let service = TowerToHyperService::new(router(self.state.clone()));
+        let response = service.call(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let bytes = to_bytes(body, 16 << 20).await.unwrap();
+        Told {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+}
+
+/// Does what it is told and says so in the phase.
+fn node(phase: watch::Sender<CrawlPhase>) -> mpsc::Sender<Control> {
+    let (control, mut orders) = mpsc::channel(4);
+    tokio::spawn(async move {
+        while let Some(order) = orders.recv().await {
+            match order {
+                Control::Pause(answer) => {
+                    phase.send_replace(CrawlPhase::Paused);
+                    answer.send(());
+                }
+                Control::Resume(answer) => {
+                    phase.send_replace(CrawlPhase::Running);
+                    answer.send(());
+                }
+                Control::Drain(answer) => {
+                    phase.send_replace(CrawlPhase::Draining);
+                    answer.send(());
+                }
+                Control::Reload(answer) => {
+                    let applied = vec!["politeness.min_delay".to_owned()];
+                    answer.send(Ok(ReloadReport { applied, needs_restart: Vec::new() }));
+                }
+            }
+        }
+    });
+    control
+}
+
+/// Refuses what does not begin with `http`, knows what ends in `known`.
+async fn discovery(batches: Arc<Mutex<Vec<usize>>>) -> ActorRef<DiscoveryMsg> {
+    fake(move |message| match message {
+        DiscoveryMsg::Seeds(seeds, answer) => {
+            batches.lock().unwrap().push(seeds.len());
+            let results = seeds.into_iter().map(|seed| {
+                let (result, reason) = if !seed.url.starts_with("http") {
+                    (SeedResult::Refused, Some("not a URL".to_owned()))
+                } else if seed.url.ends_with("known") {
+                    (SeedResult::Known, None)
+                } else {
+                    (SeedResult::Accepted, None)
+                };
+                SeedAnswer { url: seed.url, result, reason }
+            });
+            answer.send(results.collect());
+        }
+        DiscoveryMsg::Observe(answer) => answer.send(DiscoveryView::default()),
+        DiscoveryMsg::Page(_)
+        | DiscoveryMsg::Admitted { .. }
+        | DiscoveryMsg::Tick
+        | DiscoveryMsg::Reload => {}
+    })
+    .await
+}
+
+async fn pool() -> ActorRef<PoolMsg> {
+    fake(|message| {
+        if let PoolMsg::Observe(answer) = message {
+            let view = PoolView { workers: 4, busy: 3, waiting: 2, capacity: 8, restarts: 0 };
+            answer.send(view);
+        }
+    })
+    .await
+}
+
+async fn archive() -> ActorRef<ArchiveMsg> {
+    fake(|message| {
+        if let ArchiveMsg::Observe(answer) = message {
+            answer.send(ArchiveView { records: 5, bytes: 700, ..ArchiveView::default() });
+        }
+    })
+    .await
+}
+
+async fn root() -> ActorRef<RootMsg> {
+    fake(|message| {
+        if let RootMsg::Observe(answer) = message {
+            let child = ActorNode { name: "shard-0".into(), ..ActorNode::default() };
+            let tree =
+                ActorNode { name: "root".into(), children: vec![child], ..Default::default() };
+            answer.send(tree);
+        }
+    })
+    .await
+}
+
+impl ShardData {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what the interface never sends fails")]
+    fn take(&mut self, message: ShardMsg) {
+        if self.deaf {
+            return self.unanswered.push(message);
+        }
+        match message {
+            ShardMsg::Observe(answer) => answer.send(Box::new(self.view())),
+            ShardMsg::LookUpHost(host, answer) => {
+                let found = self.hosts.contains(&host).then(|| Box::new(self.detail(host)));
+                answer.send(Ok(found));
+            }
+            ShardMsg::LookUpUrl(url, answer) => {
+                let found = self.hosts.contains(&url.host_key());
+                answer.send(Ok(found.then(|| Box::new(url_view(url)))));
+            }
+            ShardMsg::ListHosts(filter, answer) => answer.send(Ok(self.page(&filter))),
+            ShardMsg::ListDead(after, limit, answer) => {
+                let later = self.dead.iter().filter(|letter| Some(letter.entry.id) > after);
+                answer.send(Ok(later.take(limit.into()).cloned().collect()));
+            }
+            ShardMsg::RetryDead(_, answer) => {
+                answer.send(Ok(u64::try_from(self.dead.drain(..).count()).unwrap()));
+            }
+            ShardMsg::ReadEvents(after, limit, answer) => {
+                let later = self.events.iter().filter(|(place, _)| *place > after);
+                answer.send(Ok(later.take(limit.into()).cloned().collect()));
+            }
+            ShardMsg::Order(order, answer) => {
+                let known = self.hosts.contains(&order.host);
+                answer.send(known.then(HostOverrides::default));
+                self.orders.push(order);
+            }
+            other => panic!("nobody sends this to a shard here: {other:?}"),
+        }
+    }
+
+    fn view(&self) -> ShardView {
+        ShardView {
+            shard: self.shard,
+            urls: HostCounts { known: 10, queued: 4, dead: 1, ..HostCounts::default() },
+            in_flight: 2,
+            hosts_known: u64::try_from(self.hosts.len()).unwrap(),
+            pages: self.pages,
+            bytes: 1000,
+            outcomes: [(Outcome::Ok, self.pages), (Outcome::Timeout, 1)].into(),
+            degraded: self.degraded.clone(),
+            next_wake: Some(start() + Duration::from_secs(60 + u64::from(self.shard.0))),
+            parked: vec![ParkedHost {
+                host_key: key("http://parked.test"),
+                reason: "paused by an operator".into(),
+                until: None,
+                queued: 3,
+            }],
+            ..ShardView::default()
+        }
+    }
+
+    fn detail(&self, host: HostKey) -> HostDetail {
+        let set = self.orders.iter().rfind(|order| order.host == host);
+        HostDetail {
+            view: host_view(host, set),
+            queued: 7,
+            urls: HostCounts { known: 9, queued: 7, ..HostCounts::default() },
+            resident: true,
+            restarts: 0,
+            shard: self.shard,
+            address: vec!["192.0.2.1".parse().unwrap()],
+        }
+    }
+
+    fn page(&self, filter: &HostFilter) -> HostPage {
+        let later = self.hosts.iter().filter(|host| Some(host.id()) > filter.after);
+        let fitting = later.filter(|host| {
+            filter.domain.as_deref().is_none_or(|domain| host.domain() == domain)
+                && filter.phase.is_none_or(|phase| phase == HostPhase::Waiting)
+        });
+        let all: Vec<&HostKey> = fitting.collect();
+        let some = all.iter().take(filter.limit.into());
+        let cut = all.len() > usize::from(filter.limit);
+        let last = some.clone().next_back().map(|host| host.id());
+        HostPage {
+            hosts: some.map(|host| summary((*host).clone())).collect(),
+            next: last.filter(|_| cut),
+        }
+    }
+}
+
+fn summary(host_key: HostKey) -> HostSummary {
+    HostSummary {
+        host_key,
+        state: HostPhase::Waiting,
+        reason: Some("the host may be asked again soon".into()),
+        next_allowed_at: Some(start()),
+        in_flight: 0,
+        queued: 7,
+        pages_today: 12,
+    }
+}
+
+fn host_view(host_key: HostKey, set: Option<&HostOrder>) -> HostView {
+    HostView {
+        host_key,
+        state: HostPhase::Waiting,
+        reason: None,
+        next_allowed_at: Some(start()),
+        delay_seconds: Duration::from_millis(1500),
+        delay_set_by: DelaySource::MinDelay,
+        in_flight: 0,
+        pages_today: 12,
+        budget: 100_000,
+        robots: RobotsView {
+            state: "obey",
+            fetched_at: Some(start()),
+            expires_at: Some(start() + Duration::from_secs(86_400)),
+            rules: 3,
+            crawl_delay: Some(Duration::from_secs(2)),
+            sitemaps: vec!["https://a.test/sitemap.xml".into()],
+        },
+        backoff: BackoffState { refusals: 0, failures: 0, slowdown: 1.0 },
+        allowance: HostOverrides {
+            paused: set.is_some_and(|set| set.paused == Some(true)),
+            min_delay: set.and_then(|set| set.min_delay).flatten(),
+            version: 1,
+            ..HostOverrides::default()
+        },
+        window: 7,
+        epoch: 1,
+    }
+}
+
+fn id(url: &CrawlUrl) -> UrlId {
+    let digest = blake3::hash(url.as_str().as_bytes());
+    let hash = u64::from_be_bytes(digest.as_bytes()[..8].try_into().unwrap());
+    UrlId { host: url.host_key().id(), hash, disambiguator: 0 }
+}
+
+fn url_view(url: CrawlUrl) -> UrlView {
+    UrlView {
+        id: id(&url),
+        record: UrlRecord {
+            url,
+            depth: 1,
+            band: 0,
+            order: 5,
+            redirects: 0,
+            discovered_from: None,
+            discovered_at: start(),
+        },
+        visit: None,
+        lease: None,
+    }
+}
+
+fn letter(url: &CrawlUrl) -> DeadLetter {
+    DeadLetter {
+        entry: QueueEntry {
+            id: id(url),
+            version: UrlVersion(0),
+            url: url.clone(),
+            depth: 0,
+            band: 0,
+            order: 0,
+            attempts: 5,
+            redirects: 0,
+            validators: None,
+        },
+        reason: Reason::TriedTooOften { outcome: Outcome::Timeout, attempts: 5 },
+        attempts: 5,
+        last_at: start(),
+    }
+}

@@ -1,0 +1,8 @@
+//! The interface as its users meet it, against actors that say what a test wants.
+
+mod fakes;
+mod described;
+mod reads;
+mod orders;
+mod feed;
+mod serving;
