@@ -152,6 +152,7 @@ fn job(sample: &Sample, n: usize, seen: &Seen, shard: &ActorRef<ShardMsg>) -> St
         attempts: 0,
         redirects: 0,
         validators: Some(Validators { digest, ..Validators::default() }),
+        discovered_from: None,
     };
     let lease = Lease {
         id: LeaseId(1),

@@ -102,9 +102,9 @@ async fn offer_batch(
         return Ok(());
     }
     let (lines, seeds): (Vec<_>, Vec<_>) = std::mem::take(batch).into_iter().unzip();
-    let asked = match state.discovery.first() {
+    let asked = match state.discovery() {
         Some(discovery) => {
-            state.ask(discovery, BATCH_DEADLINE, |port| DiscoveryMsg::Seeds(seeds, port)).await
+            state.ask(&discovery, BATCH_DEADLINE, |port| DiscoveryMsg::Seeds(seeds, port)).await
         }
         None => Err(super::state::Silence::Gone),
     };

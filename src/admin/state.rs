@@ -31,12 +31,6 @@ const RATE_SAMPLES_MAX: usize = 64;
 pub struct AdminState {
     /// Where the shards live.
     pub routes: RoutesWatch,
-    /// Where seeds go: the first one takes them.
-    pub discovery: Vec<ActorRef<DiscoveryMsg>>,
-    /// The pools with their names: `fetch`, `parse`.
-    pub pools: Vec<(String, ActorRef<PoolMsg>)>,
-    /// The archives.
-    pub archives: Vec<ActorRef<ArchiveMsg>>,
     /// The tree of actors.
     pub root: ActorRef<RootMsg>,
     /// Time.
@@ -170,6 +164,21 @@ impl Silence {
 }
 
 impl AdminState {
+    /// Where seeds go.
+    pub(super) fn discovery(&self) -> Option<ActorRef<DiscoveryMsg>> {
+        self.routes.borrow().discovery.clone()
+    }
+
+    /// The pools with their names: `fetch`, `parse`.
+    pub(super) fn pools(&self) -> Vec<(&'static str, ActorRef<PoolMsg>)> {
+        self.routes.borrow().pools.clone()
+    }
+
+    /// The archive.
+    pub(super) fn archive(&self) -> Option<ActorRef<ArchiveMsg>> {
+        self.routes.borrow().archive.clone()
+    }
+
     /// Asks an actor and waits for its answer, at most until the deadline.
     pub(super) async fn ask<M: ractor::Message, T: Send + 'static>(
         &self,

@@ -148,17 +148,15 @@ pub(super) async fn survey(state: &AdminState) -> Survey {
         };
         (shard, view)
     });
-    let pools = state.pools.iter().map(async |(name, pool)| {
-        (name.clone(), state.ask(pool, OBSERVE_DEADLINE, PoolMsg::Observe).await)
+    let pools = state.pools().into_iter().map(async |(name, pool)| {
+        (name.to_owned(), state.ask(&pool, OBSERVE_DEADLINE, PoolMsg::Observe).await)
     });
-    let archives = state
-        .archives
-        .iter()
-        .map(|archive| state.ask(archive, OBSERVE_DEADLINE, ArchiveMsg::Observe));
-    let discovery = state
-        .discovery
-        .iter()
-        .map(|actor| state.ask(actor, OBSERVE_DEADLINE, DiscoveryMsg::Observe));
+    let archives = state.archive().into_iter().map(async |archive| {
+        state.ask(&archive, OBSERVE_DEADLINE, ArchiveMsg::Observe).await
+    });
+    let discovery = state.discovery().into_iter().map(async |discovery| {
+        state.ask(&discovery, OBSERVE_DEADLINE, DiscoveryMsg::Observe).await
+    });
     let (shards, pools, archives, discovery) =
         futures::join!(join_all(shards), join_all(pools), join_all(archives), join_all(discovery));
     Survey { shards, pools, archives, discovery }

@@ -6,7 +6,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::watch;
 
 use crate::protocol::registry::RegistryView;
-use crate::protocol::{AddressMsg, RegistryMsg, Routes, ShardRoute};
+use crate::protocol::{NodeActor, RegistryMsg, Routes, ShardRoute};
 use crate::types::ShardId;
 
 /// The actor.
@@ -20,8 +20,6 @@ pub struct RegistryArgs {
     pub routes: watch::Sender<Arc<Routes>>,
     /// The number of shards, fixed.
     pub shards: u16,
-    /// The owners of address clocks.
-    pub addresses: Vec<ActorRef<AddressMsg>>,
 }
 
 impl Actor for RegistryActor {
@@ -37,7 +35,7 @@ impl Actor for RegistryActor {
         args.routes.send_modify(|routes| {
             let mut shards = routes.shards.clone();
             shards.resize(usize::from(args.shards), None);
-            *routes = Arc::new(Routes { shards, addresses: args.addresses.clone() });
+            *routes = Arc::new(Routes { shards, ..Routes::clone(routes) });
         });
         Ok(args.routes)
     }
@@ -51,6 +49,7 @@ impl Actor for RegistryActor {
         match msg {
             RegistryMsg::ShardUp(shard, route) => publish(routes, shard, Some(route)),
             RegistryMsg::ShardDown(shard) => publish(routes, shard, None),
+            RegistryMsg::Started(actor) => started(routes, &actor),
             RegistryMsg::Locate(host, answer) => {
                 answer.send(routes.borrow().route(&host).map(|route| route.shard.clone()));
             }
@@ -65,6 +64,26 @@ fn publish(routes: &watch::Sender<Arc<Routes>>, shard: ShardId, route: Option<Sh
         let mut next = Routes::clone(routes);
         if let Some(place) = next.shards.get_mut(usize::from(shard.0)) {
             *place = route;
+        }
+        *routes = Arc::new(next);
+    });
+}
+
+fn started(routes: &watch::Sender<Arc<Routes>>, actor: &NodeActor) {
+    routes.send_modify(|routes| {
+        let mut next = Routes::clone(routes);
+        match actor {
+            NodeActor::Address(at, owner) => match next.addresses.get_mut(usize::from(*at)) {
+                Some(place) => *place = owner.clone(),
+                None => next.addresses.push(owner.clone()),
+            },
+            NodeActor::Discovery(actor) => next.discovery = Some(actor.clone()),
+            NodeActor::Archive(actor) => next.archive = Some(actor.clone()),
+            NodeActor::Pool(name, pool) => {
+                next.pools.retain(|(found, _)| found != name);
+                next.pools.push((name, pool.clone()));
+                next.pools.sort_by_key(|(name, _)| *name);
+            }
         }
         *routes = Arc::new(next);
     });

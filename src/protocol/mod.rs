@@ -27,6 +27,6 @@ pub use host::{HostMsg, HostPhase, HostView};
 pub use output::OutputMsg;
 pub use parse::{ParseJob, ParseMsg};
 pub use pool::PoolMsg;
-pub use registry::{RegistryMsg, Routes, RoutesWatch, ShardRoute};
+pub use registry::{NodeActor, RegistryMsg, Routes, RoutesWatch, ShardRoute};
 pub use root::RootMsg;
 pub use shard::ShardMsg;

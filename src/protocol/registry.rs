@@ -7,7 +7,7 @@ use ractor::ActorRef;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{AddressMsg, Answer, OutputMsg, ShardMsg};
+use super::{AddressMsg, Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, ShardMsg};
 use crate::policy::placement;
 use crate::types::{HostKey, ShardId};
 
@@ -18,10 +18,25 @@ pub enum RegistryMsg {
     ShardUp(ShardId, ShardRoute),
     /// A shard is gone until it is up again.
     ShardDown(ShardId),
+    /// Another actor of the node started, or started again.
+    Started(NodeActor),
     /// Where a host lives.
     Locate(HostKey, Answer<Option<ActorRef<ShardMsg>>>),
     /// Say how it stands.
     Observe(Answer<RegistryView>),
+}
+
+/// An actor that a node has beside its shards.
+#[derive(Clone, Debug)]
+pub enum NodeActor {
+    /// The owner of the addresses with this hash.
+    Address(u16, ActorRef<AddressMsg>),
+    /// Takes seeds and pages.
+    Discovery(ActorRef<DiscoveryMsg>),
+    /// Takes responses.
+    Archive(ActorRef<ArchiveMsg>),
+    /// Keeps the workers of this name.
+    Pool(&'static str, ActorRef<PoolMsg>),
 }
 
 /// How to reach a shard and the actors beside it.
@@ -40,6 +55,12 @@ pub struct Routes {
     pub shards: Vec<Option<ShardRoute>>,
     /// The owners of address clocks, by hash of the address.
     pub addresses: Vec<ActorRef<AddressMsg>>,
+    /// Takes seeds and pages.
+    pub discovery: Option<ActorRef<DiscoveryMsg>>,
+    /// Takes responses.
+    pub archive: Option<ActorRef<ArchiveMsg>>,
+    /// The pools by name, in the order of the flow.
+    pub pools: Vec<(&'static str, ActorRef<PoolMsg>)>,
 }
 
 /// A map that is always the newest.

@@ -149,6 +149,7 @@ impl Stage {
     pub(super) async fn with(settings: AdminSettings) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start()));
         let output = fake(|_: crate::protocol::OutputMsg| {}).await;
+        let batches = Arc::new(Mutex::new(Vec::new()));
         let (mut shards, mut open) = (Vec::new(), Vec::new());
         for number in 0..2 {
             let data = ShardData { shard: ShardId(number), ..ShardData::default() };
@@ -158,15 +159,17 @@ impl Stage {
             open.push(Some(ShardRoute { shard, output: output.clone() }));
             shards.push(data);
         }
-        let routes = Routes { shards: open, addresses: Vec::new() };
+        let routes = Routes {
+            shards: open,
+            addresses: Vec::new(),
+            discovery: Some(discovery(Arc::clone(&batches)).await),
+            archive: Some(archive().await),
+            pools: vec![("fetch", pool().await), ("parse", pool().await)],
+        };
         let (routes, watching) = watch::channel(Arc::new(routes));
         let (phase, phases) = watch::channel(CrawlPhase::Running);
-        let batches = Arc::new(Mutex::new(Vec::new()));
         let state = AdminState {
             routes: watching,
-            discovery: vec![discovery(Arc::clone(&batches)).await],
-            pools: vec![("fetch".into(), pool().await), ("parse".into(), pool().await)],
-            archives: vec![archive().await],
             root: root().await,
             started_at: clock.now(),
             clock,
@@ -493,6 +496,7 @@ fn letter(url: &CrawlUrl) -> DeadLetter {
             attempts: 5,
             redirects: 0,
             validators: None,
+            discovered_from: None,
         },
         reason: Reason::TriedTooOften { outcome: Outcome::Timeout, attempts: 5 },
         attempts: 5,
