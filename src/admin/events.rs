@@ -1,9 +1,9 @@
 //! The feed of events over HTTP: at least once, ordered within a host, from a cursor (O5).
 //!
-//! Every shard numbers its events without a gap. A cursor is the place in each shard's outbox; every
-//! line carries the cursor that follows it. Lines of several shards are merged by time, equal times
-//! by shard. Where the number after a place is no longer there, it has aged out, and the cursor
-//! with it.
+//! Every shard numbers its events without a gap. A cursor is the place in each shard's outbox, and
+//! every line carries the cursor that follows it. Lines of several shards are merged by time, equal
+//! times by shard. Where the number after a place is no longer there, it has aged out, and the
+//! cursor with it.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The admin HTTP interface, version 1 (U2, U4).
 //!
 //! In: requests of operators and integrators. Out: what the actors say when asked, and orders to
-//! them. One table of routes ([`router()`]) makes the router, the OpenAPI document and the refusals.
-//! Nothing is kept here but two samples for a rate: every answer is asked for, with a deadline.
+//! them. One table of routes makes the [`router()`], the OpenAPI document and the refusals.
+//! Nothing is kept here but a few samples for a rate: every answer is asked for, with a deadline.
 //! What changes something is answered once it is durable.
 
 mod state;

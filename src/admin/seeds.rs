@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_bad_line_is_refused_by_itself() {
-        let body = b"{\"url\":\"http://a.test/\",\"depth\":2}\n{\"uri\":1}\n{\"url\":\"b\",\"priority\":7}";
+        let body = b"{\"url\":\"http://a.test/\",\"depth\":2}\n{\"uri\":1}\n\
+            {\"url\":\"b\",\"priority\":7}";
         let read = json_lines(body).unwrap();
         assert!(matches!(&read[0], Read::Seed(Some(1), seed) if seed.depth == Some(2)));
         let Read::Refused(second) = &read[1] else { panic!("{read:?}") };

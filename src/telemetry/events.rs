@@ -144,7 +144,8 @@ impl ConfigReloaded<'_> {
     /// Writes the log line and moves the metric.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.add(Counter::ConfigReloads, 1);
-        info!(applied = ?self.applied, needs_restart = ?self.needs_restart, "configuration reloaded");
+        let (applied, needs_restart) = (self.applied, self.needs_restart);
+        info!(?applied, ?needs_restart, "configuration reloaded");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Logs, metrics and events (U4): one struct per noteworthy event.
 //!
-//! In: facts of the stages. Out: one log line and one metric each. Nothing here decides, and nothing
-//! is global but the log's subscriber, which only the binary starts.
+//! In: facts of the stages. Out: one log line and one metric each. Nothing here decides; nothing is
+//! global but the log's subscriber, which only the binary starts.
 
 mod metrics;
 mod events;

@@ -321,7 +321,7 @@ async fn archive() -> ActorRef<ArchiveMsg> {
 async fn root() -> ActorRef<RootMsg> {
     fake(|message| {
         if let RootMsg::Observe(answer) = message {
-            let child = ActorNode { name: "shard-0".into(), ..ActorNode::default() };
+            let child = ActorNode { name: "shard-0".into(), ..Default::default() };
             let tree =
                 ActorNode { name: "root".into(), children: vec![child], ..Default::default() };
             answer.send(tree);
@@ -351,9 +351,7 @@ impl ShardData {
                 let later = self.dead.iter().filter(|letter| Some(letter.entry.id) > after);
                 answer.send(Ok(later.take(limit.into()).cloned().collect()));
             }
-            ShardMsg::RetryDead(_, answer) => {
-                answer.send(Ok(u64::try_from(self.dead.drain(..).count()).unwrap()));
-            }
+            ShardMsg::RetryDead(_, answer) => answer.send(Ok(self.dead.drain(..).map(|_| 1).sum())),
             ShardMsg::ReadEvents(after, limit, answer) => {
                 let later = self.events.iter().filter(|(place, _)| *place > after);
                 answer.send(Ok(later.take(limit.into()).cloned().collect()));
