@@ -199,7 +199,7 @@ async fn archive(folder: &Path, format: ArchiveFormat) -> PathBuf {
     let (shard, _) = Actor::spawn(None, PayloadIndex, tell).await.unwrap();
     let output = ActorRef::<OutputMsg>::from(ActorCell::from(shard.clone()));
     let shards = vec![Some(ShardRoute { shard: shard.clone(), output })];
-    let routes = Routes { shards, addresses: Vec::new() };
+    let routes = Routes { shards, ..Routes::default() };
     let crawler = CrawlerInfo {
         software: "mehman/0".to_owned(),
         user_agent: "mehman/0 (+http://operator.test/)".to_owned(),

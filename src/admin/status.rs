@@ -151,9 +151,10 @@ pub(super) async fn survey(state: &AdminState) -> Survey {
     let pools = state.pools().into_iter().map(async |(name, pool)| {
         (name.to_owned(), state.ask(&pool, OBSERVE_DEADLINE, PoolMsg::Observe).await)
     });
-    let archives = state.archive().into_iter().map(async |archive| {
-        state.ask(&archive, OBSERVE_DEADLINE, ArchiveMsg::Observe).await
-    });
+    let archives = state
+        .archive()
+        .into_iter()
+        .map(async |archive| state.ask(&archive, OBSERVE_DEADLINE, ArchiveMsg::Observe).await);
     let discovery = state.discovery().into_iter().map(async |discovery| {
         state.ask(&discovery, OBSERVE_DEADLINE, DiscoveryMsg::Observe).await
     });

@@ -160,8 +160,11 @@ impl DiscoveryState {
         let mut offered = 0;
         for link in std::mem::take(&mut page.links) {
             self.view.judged += 1;
-            match judge::link(link, &page.row, &self.scope, &settings, now) {
+            match judge::link(link, &page.row, &mut self.scope, &settings, now) {
                 Ok(candidate) => {
+                    if candidate.is_seed {
+                        self.remember_seed(&candidate.record.url);
+                    }
                     offered += 1;
                     self.put(&mut parts, candidate, 0);
                 }

@@ -61,14 +61,14 @@ pub(super) fn seed(
         discovered_at: now,
         url,
     };
-    Ok(candidate(record))
+    Ok(candidate(record, true))
 }
 
 /// Judges a link of a page.
 pub(super) fn link(
     link: FoundLink,
     page: &ToParse,
-    scope: &Scope,
+    scope: &mut Scope,
     settings: &DiscoverySettings,
     now: Timestamp,
 ) -> Result<Candidate, Reason> {
@@ -99,9 +99,14 @@ pub(super) fn link(
     if redirects > settings.max_redirects {
         return Err(Reason::TooManyRedirects { max: settings.max_redirects });
     }
+    // A seed that redirects has moved: where it leads belongs to the crawl like the seed itself.
+    let is_seed = page.depth == 0 && link.kind == LinkKind::Redirect;
+    if is_seed {
+        scope.add_seed(&link.url);
+    }
     scope.judge(&link.url, depth)?;
     refuse_trap(&link.url, settings)?;
-    Ok(candidate(UrlRecord {
+    let record = UrlRecord {
         url: link.url,
         depth,
         band: band_of_depth(depth),
@@ -109,16 +114,17 @@ pub(super) fn link(
         redirects,
         discovered_from: Some(page.url.clone()),
         discovered_at: now,
-    }))
+    };
+    Ok(candidate(record, is_seed))
 }
 
 fn refuse_trap(url: &CrawlUrl, settings: &DiscoverySettings) -> Result<(), Reason> {
     trap(url, &settings.traps).map_or(Ok(()), Err)
 }
 
-fn candidate(record: UrlRecord) -> Candidate {
+fn candidate(record: UrlRecord, is_seed: bool) -> Candidate {
     let hash = normalise::url_hash(&normalise::recognised(&record.url));
-    Candidate { host: record.url.host_key(), hash, record }
+    Candidate { host: record.url.host_key(), hash, record, is_seed }
 }
 
 #[cfg(test)]
@@ -163,9 +169,9 @@ mod tests {
     fn judge(target: &str, kind: LinkKind, nofollow: bool, page: &ToParse) -> Result<u16, Reason> {
         let settings = settings();
         let seeds = [CrawlUrl::parse("http://a.test/").unwrap()];
-        let scope = Scope::new(settings.scope.clone(), &seeds).unwrap();
+        let mut scope = Scope::new(settings.scope.clone(), &seeds).unwrap();
         let found = FoundLink { url: CrawlUrl::parse(target).unwrap(), kind, nofollow };
-        let judged = link(found, page, &scope, &settings, Timestamp::EPOCH);
+        let judged = link(found, page, &mut scope, &settings, Timestamp::EPOCH);
         judged.map(|candidate| candidate.record.depth)
     }
 

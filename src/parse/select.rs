@@ -11,6 +11,7 @@ use scraper::{ElementRef, Html, Selector};
 use thiserror::Error;
 
 use super::html::fold;
+use crate::policy::scope::{RuleSet, ScopeRule};
 use crate::types::CrawlUrl;
 
 /// Bytes of one value; more are cut.
@@ -46,6 +47,7 @@ pub enum ExtractorError {
 enum Pages {
     Prefix(String),
     Pattern(Regex),
+    Rule(RuleSet),
 }
 
 /// What a field takes from an element.
@@ -64,7 +66,8 @@ pub struct Extractor {
 }
 
 impl Extractor {
-    /// `matches` is the beginning of a URL, or `regex:` and an expression; empty means all pages.
+    /// `matches` is the beginning of a URL, `regex:` and an expression, or another rule of
+    /// `scope.include`; empty means all pages.
     /// `fields` are names with their selectors.
     ///
     /// # Errors
@@ -75,7 +78,11 @@ impl Extractor {
                 Regex::new(pattern)
                     .map_err(|error| ExtractorError::Pattern { why: error.to_string() })?,
             ),
-            None => Pages::Prefix(matches.to_owned()),
+            None => match ScopeRule::parse(matches).and_then(|rule| RuleSet::new([rule])) {
+                Ok(rule) => Pages::Rule(rule),
+                // No word of a rule: the beginning of a URL.
+                Err(_) => Pages::Prefix(matches.to_owned()),
+            },
         };
         let fields = fields.iter().map(|(name, text)| Field::new(name, text));
         Ok(Self { pages, fields: fields.collect::<Result<_, _>>()? })
@@ -86,6 +93,7 @@ impl Extractor {
         match &self.pages {
             Pages::Prefix(prefix) => url.as_str().starts_with(prefix),
             Pages::Pattern(pattern) => pattern.is_match(url.as_str()),
+            Pages::Rule(rule) => rule.find(url).is_some(),
         }
     }
 }

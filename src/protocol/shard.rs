@@ -80,6 +80,8 @@ pub enum ShardMsg {
     LookUpUrl(CrawlUrl, Answer<Result<Option<Box<UrlView>>, String>>),
     /// One host; a resident one speaks for itself.
     LookUpHost(HostKey, Answer<Result<Option<Box<HostDetail>>, String>>),
+    /// Hosts that have seeds.
+    ListSeeded(Answer<Result<Vec<HostKey>, String>>),
     /// A page of hosts.
     ListHosts(HostFilter, Answer<Result<HostPage, String>>),
     /// A page of dead letters.
@@ -127,6 +129,8 @@ pub struct Candidate {
     pub hash: u64,
     /// The row it gets when it is new.
     pub record: UrlRecord,
+    /// It was given by an operator, or a seed redirects to it.
+    pub is_seed: bool,
 }
 
 /// What became of a batch.

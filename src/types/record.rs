@@ -167,6 +167,8 @@ pub struct HostCounts {
     pub sleeping: u64,
     /// Dead letters.
     pub dead: u64,
+    /// Seeds among the known ones: the scope of later runs goes on from them.
+    pub seeds: u64,
 }
 
 /// R2: the last robots.txt of a host, as it must survive a lost snapshot.

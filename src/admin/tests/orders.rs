@@ -186,8 +186,13 @@ async fn a_foreign_page_gives_no_orders() {
 
 #[tokio::test(start_paused = true)]
 async fn seeds_are_not_lost_in_silence() {
-    let mut stage = Stage::set().await;
-    stage.state.discovery.clear();
+    let stage = Stage::set().await;
+    stage.routes.send_modify(|routes| {
+        *routes = std::sync::Arc::new(crate::protocol::Routes {
+            discovery: None,
+            ..crate::protocol::Routes::clone(routes)
+        });
+    });
     let told = stage.post("/v1/seeds", "text/plain", "http://a.test/").await;
     assert_eq!(told.status, 503);
     assert_ne!(told.json()["detail"], Value::Null);

@@ -71,7 +71,7 @@ impl Bench {
         // Nobody sends to the output of this route.
         let output = ActorRef::<OutputMsg>::from(ActorCell::from(shard.clone()));
         let route = ShardRoute { shard: shard.clone(), output };
-        let routes = Routes { shards: vec![Some(route)], addresses: Vec::new() };
+        let routes = Routes { shards: vec![Some(route)], ..Routes::default() };
         let clock: Arc<dyn Clock> =
             Arc::new(TokioClock::starting_at(Timestamp::from_millis(START)));
         let args = ArchiveArgs {

@@ -191,9 +191,10 @@ impl Shard {
             return Admission::Refused(Reason::UrlCap { max: settings.domain_max_urls });
         }
         *of_domain += 1;
-        counts.known += 1;
-        counts.queued += 1;
-        add(&mut self.totals.counts, HostCounts { known: 1, queued: 1, ..HostCounts::default() });
+        let seeds = u64::from(candidate.is_seed);
+        let more = HostCounts { known: 1, queued: 1, seeds, ..HostCounts::default() };
+        add(counts, more);
+        add(&mut self.totals.counts, more);
         self.fingerprints.insert(fingerprint);
         self.filter.insert(&id);
         judgement.added.insert(id, candidate.record.url.clone());

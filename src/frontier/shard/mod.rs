@@ -65,6 +65,7 @@ impl Actor for ShardActor {
             ShardMsg::RetryDead(selection, answer) => shard.retry_dead(selection, answer),
             ShardMsg::LookUpUrl(url, answer) => shard.look_up_url(url, answer),
             ShardMsg::LookUpHost(host, answer) => shard.look_up_host(host, answer),
+            ShardMsg::ListSeeded(answer) => shard.list_seeded(answer),
             ShardMsg::ListHosts(filter, answer) => shard.list_hosts(filter, answer),
             ShardMsg::ListDead(after, limit, answer) => shard.list_dead(after, limit, answer),
             ShardMsg::ReadEvents(after, limit, answer) => shard.read_events(after, limit, answer),

@@ -23,6 +23,8 @@ use crate::types::{
 
 /// Entries that fall due together are moved in parts of this many.
 const DUE_AT_ONCE: usize = 1000;
+/// Hosts read at once.
+const HOSTS_AT_ONCE: usize = 1000;
 /// Dead letters looked at for one retry.
 const DEAD_AT_ONCE: usize = 10_000;
 /// URLs of one host with the same hash that are looked at.
@@ -337,6 +339,14 @@ impl Shard {
         });
     }
 
+    /// Hosts that have seeds: the scope of this run goes on from them.
+    pub(super) fn list_seeded(&self, answer: Answer<Result<Vec<HostKey>, String>>) {
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            answer.send(seeded(&store).await.map_err(|error| chain(&error)));
+        });
+    }
+
     /// A page of hosts, in the order of their ids.
     pub(super) fn list_hosts(&self, filter: HostFilter, answer: Answer<Result<HostPage, String>>) {
         let now = self.now();
@@ -469,6 +479,17 @@ async fn find_url(
         }
     }
     Ok(None)
+}
+
+async fn seeded(store: &ShardStore) -> Result<Vec<HostKey>, StoreError> {
+    let (mut after, mut seeded) = (None, Vec::new());
+    loop {
+        let hosts = store.hosts(after, HOSTS_AT_ONCE).await?;
+        let Some((last, ..)) = hosts.last() else { return Ok(seeded) };
+        after = Some(*last);
+        let hosts = hosts.into_iter().filter(|(_, _, counts)| counts.seeds > 0);
+        seeded.extend(hosts.map(|(_, record, _)| record.key));
+    }
 }
 
 async fn page_of_hosts(

@@ -163,4 +163,5 @@ pub(super) fn add(total: &mut HostCounts, part: HostCounts) {
     total.deferred += part.deferred;
     total.sleeping += part.sleeping;
     total.dead += part.dead;
+    total.seeds += part.seeds;
 }

@@ -1,0 +1,86 @@
+//! Why a node does not start or stop as it should.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::fetch::{ConnectError, ResolverError};
+use crate::storage::{DirectoryError, SnapshotsError, StoreError};
+use crate::types::ShardId;
+use crate::world::ObjectsError;
+
+/// A node cannot start, or could not stop cleanly.
+#[derive(Debug, Error)]
+pub enum NodeError {
+    /// The data directory is in use, newer, or damaged.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// `data.store` cannot be opened.
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
+    /// The snapshots cannot be opened.
+    #[error("failed to open the snapshots of sleeping hosts")]
+    Snapshots(#[from] SnapshotsError),
+    /// A shard's store cannot be opened.
+    #[error("failed to open shard {shard}")]
+    Store {
+        /// Which.
+        shard: ShardId,
+        /// Why.
+        #[source]
+        source: Box<StoreError>,
+    },
+    /// Names cannot be resolved.
+    #[error(transparent)]
+    Resolver(#[from] ResolverError),
+    /// The HTTP client cannot be made.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A key that can only be judged with what lies outside the configuration.
+    #[error("`{key}`: {why}")]
+    Setting {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A file that a rule names cannot be read.
+    #[error("`{key}`: failed to read {}", .file.display())]
+    RuleFile {
+        /// The key.
+        key: String,
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The data directory was made with another number of shards.
+    #[error(
+        "`frontier.shards` is {wanted}, and this data directory was made with {found}: the number \
+         is chosen once"
+    )]
+    Shards {
+        /// What the configuration says.
+        wanted: u16,
+        /// What the directory has.
+        found: u16,
+    },
+    /// The coordinator does not answer.
+    #[error("failed to take the shards: {0}")]
+    Coordinator(String),
+    /// An actor did not start.
+    #[error("failed to start {actor}: {why}")]
+    Start {
+        /// Which.
+        actor: String,
+        /// Its words.
+        why: String,
+    },
+    /// An actor that should answer is gone.
+    #[error("{0} does not answer")]
+    Silent(&'static str),
+    /// Something could not be made durable in time.
+    #[error("stopped, but not cleanly: {0}")]
+    Unclean(String),
+}

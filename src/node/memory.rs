@@ -1,0 +1,55 @@
+//! How `limits.memory` is shared out among what holds memory.
+
+/// What a machine has when it does not say.
+const MACHINE_UNKNOWN: u64 = 8 << 30;
+/// Less than this is too little to crawl with.
+const LEAST: u64 = 256 << 20;
+
+/// Bytes for each holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MemoryPlan {
+    /// Bodies between fetcher and parser.
+    pub(super) bodies: u64,
+    /// Blocks of the stores that were read.
+    pub(super) block_cache: u64,
+    /// Rows of all shards that are not in their final place.
+    pub(super) unflushed: u64,
+    /// Fingerprints of known URLs, all shards together.
+    pub(super) fingerprints: u64,
+}
+
+impl MemoryPlan {
+    /// Shares out `limit`, or a quarter of the machine.
+    pub(super) fn new(limit: Option<u64>) -> Self {
+        let total = limit.unwrap_or_else(|| machine() / 4).max(LEAST);
+        Self {
+            bodies: total * 3 / 8,
+            block_cache: total / 4,
+            unflushed: total / 4,
+            fingerprints: total / 8,
+        }
+    }
+}
+
+/// The memory of this machine in bytes, as the kernel says.
+fn machine() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes = text.lines().find_map(|line| {
+        let rest = line.strip_prefix("MemTotal:")?;
+        rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    kilobytes.map_or(MACHINE_UNKNOWN, |kilobytes| kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_make_the_whole() {
+        let plan = MemoryPlan::new(Some(1 << 30));
+        let sum = plan.bodies + plan.block_cache + plan.unflushed + plan.fingerprints;
+        assert_eq!(sum, 1 << 30);
+        assert!(MemoryPlan::new(None).bodies > 0);
+    }
+}

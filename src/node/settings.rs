@@ -1,0 +1,349 @@
+//! From the configuration to what each stage follows: plain translation, no decision.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::NodeError;
+use super::memory::MemoryPlan;
+use crate::admin::{AdminSettings, Token};
+use crate::archive::{ArchiveFormat, ArchiveSettings, CrawlerInfo};
+use crate::config::{self, Config};
+use crate::discovery::DiscoverySettings;
+use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
+use crate::frontier::FrontierSettings;
+use crate::output::{OutputSettings, Purpose};
+use crate::parse::{Extractor, Limits, ParseSettings, decode::DecodeLimits, handler_for};
+use crate::policy::address::may_connect;
+use crate::policy::address_clock::AddressRules;
+use crate::policy::domain_clock::DomainRules;
+use crate::policy::host::HostSettings;
+use crate::policy::politeness::Politeness;
+use crate::policy::quota::QuotaRules;
+use crate::policy::retry::Retries;
+use crate::policy::robots::{LongUnreachable, RobotsSettings};
+use crate::policy::scope::{RuleSet, ScopeMode, ScopeRule, ScopeSettings};
+use crate::policy::traps::TrapSettings;
+use crate::types::{HostKey, IpNetwork, LinkKind};
+use crate::world::{ExchangeLimits, Oversize, Wanted};
+
+/// Fingerprints take 16 bytes, and the cache around them a little more.
+const FINGERPRINT_BYTES: u64 = 20;
+/// Leases granted ahead of the fetchers, in multiples of their number.
+const AHEAD: usize = 2;
+/// The least credit of a shard, so that few workers and many shards still move.
+const CREDIT_MIN: usize = 8;
+/// An output's file is followed by the next at this size.
+const OUTPUT_FILE_BYTES: u64 = 256 << 20;
+/// How long a connection may be idle: longer than the delay of most hosts.
+const IDLE: Duration = Duration::from_secs(30);
+/// TLS sessions remembered, in multiples of the connections kept.
+const SESSIONS_PER_SOCKET: usize = 4;
+/// Bodies above this are parsed off the runtime's threads.
+const INLINE_BYTES_MAX: usize = 512 << 10;
+
+/// H4: which addresses may be connected to.
+pub(super) fn egress(
+    config: &Config,
+) -> Arc<dyn Fn(IpAddr) -> Result<(), crate::types::Reason> + Send + Sync> {
+    let allowed: Vec<IpNetwork> = config.fetch.allow_networks.clone();
+    Arc::new(move |address| {
+        may_connect(address, |address| allowed.iter().any(|network| network.contains(address)))
+    })
+}
+
+/// The settings of every shard.
+pub(super) fn frontier(config: &Config, memory: &MemoryPlan) -> FrontierSettings {
+    let shards = usize::from(config.frontier.shards);
+    let exempt = config.politeness.for_everyone().per_address_exempt.clone();
+    let everyone = config.politeness.for_everyone();
+    let workers = usize::try_from(config.fetch.workers).unwrap_or(usize::MAX);
+    let resident = usize::try_from(config.frontier.resident_hosts).unwrap_or(usize::MAX);
+    let fingerprints = memory.fingerprints / FINGERPRINT_BYTES / u64::from(config.frontier.shards);
+    FrontierSettings {
+        host: host_policy(config),
+        domain: DomainRules {
+            min_delay: everyone.per_domain_min_delay,
+            daily_pages: everyone.domain_daily_pages,
+        },
+        host_max_urls: everyone.host_max_urls,
+        domain_max_urls: everyone.domain_max_urls,
+        may_connect: egress(config),
+        address_exempt: Arc::new(move |address| {
+            exempt.iter().any(|network| network.contains(address))
+        }),
+        flush_interval: config.data.flush_interval,
+        resident_hosts: (resident / shards).max(1),
+        credit: (workers * AHEAD / shards).max(CREDIT_MIN),
+        fingerprints: usize::try_from(fingerprints).unwrap_or(usize::MAX),
+    }
+}
+
+fn host_policy(config: &Config) -> crate::frontier::HostPolicy {
+    let robots = Arc::new(robots(config));
+    let config = config.clone();
+    Arc::new(move |host: &HostKey| {
+        let own = config.politeness.for_host(host);
+        Arc::new(HostSettings {
+            politeness: Politeness {
+                min_delay: own.min_delay,
+                max_delay: own.max_delay,
+                delay_factor: own.delay_factor,
+                jitter: own.jitter,
+                max_in_flight: own.max_in_flight,
+                daily_pages: own.host_daily_pages,
+            },
+            retries: Retries {
+                base: config.retry.base,
+                factor: config.retry.factor,
+                max_attempts: config.retry.max_attempts,
+            },
+            lease: config.retry.lease,
+            robots: Arc::clone(&robots),
+            max_redirects: config.fetch.max_redirects,
+            window: u16::try_from(config.frontier.window).unwrap_or(u16::MAX),
+            bands: config.frontier.bands,
+            ahead: config.data.flush_interval,
+            revisit_after: config.recrawl.enabled.then_some(config.recrawl.max_interval),
+        })
+    })
+}
+
+fn robots(config: &Config) -> RobotsSettings {
+    RobotsSettings {
+        product: config.identity.product.clone(),
+        cache: config.robots.cache,
+        max_size: config.robots.max_size.as_usize(),
+        long_unreachable: match config.robots.long_unreachable {
+            config::LongUnreachable::Refuse => LongUnreachable::Refuse,
+            config::LongUnreachable::AllowAfter(after) => LongUnreachable::AllowAfter(after),
+        },
+        max_redirects: config.fetch.max_redirects,
+        ..RobotsSettings::default()
+    }
+}
+
+/// `politeness.per_address_*`.
+pub(super) fn addresses(config: &Config) -> AddressRules {
+    let everyone = config.politeness.for_everyone();
+    AddressRules {
+        min_delay: everyone.per_address_min_delay,
+        max_in_flight: everyone.per_address_max_in_flight,
+    }
+}
+
+/// The caps on the whole crawl.
+pub(super) fn quota(config: &Config) -> QuotaRules {
+    QuotaRules {
+        max_pages: config.scope.max_pages,
+        daily_fetches: config.limits.daily_fetches,
+    }
+}
+
+/// The settings of discovery.
+pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, NodeError> {
+    let scope = &config.scope;
+    let include = rules("scope.include", &scope.include)?;
+    let exclude = rules("scope.exclude", &scope.exclude)?;
+    for (key, rules) in [("scope.include", &include), ("scope.exclude", &exclude)] {
+        RuleSet::new(rules.iter().cloned())
+            .map_err(|why| NodeError::Setting { key: key.to_owned(), why })?;
+    }
+    let follow = scope.follow_links.iter().copied();
+    Ok(DiscoverySettings {
+        scope: ScopeSettings {
+            mode: match scope.mode {
+                config::ScopeMode::Host => ScopeMode::Host,
+                config::ScopeMode::Domain => ScopeMode::Domain,
+                config::ScopeMode::Seeds => ScopeMode::Seeds,
+                config::ScopeMode::Any => ScopeMode::Any,
+            },
+            include,
+            exclude,
+            max_depth: scope.max_depth,
+            max_url_length: scope.max_url_length,
+        },
+        traps: TrapSettings {
+            max_path_segments: usize::from(config.traps.max_path_segments),
+            max_repeated_segment: usize::from(config.traps.max_repeated_segments),
+            max_query_parameters: usize::from(config.traps.max_query_parameters),
+        },
+        follow: follow.chain([LinkKind::Redirect]).collect::<BTreeSet<_>>(),
+        max_redirects: config.fetch.max_redirects,
+    })
+}
+
+/// Rules as written; a `file:` rule stands for the rules in that file, one a line.
+fn rules(key: &str, texts: &[String]) -> Result<Vec<ScopeRule>, NodeError> {
+    let mut rules = Vec::with_capacity(texts.len());
+    for text in texts {
+        match text.strip_prefix("file:") {
+            Some(file) => rules.extend(rules_of_file(key, Path::new(file))?),
+            None => rules.push(
+                ScopeRule::parse(text)
+                    .map_err(|why| NodeError::Setting { key: format!("{key} = {text:?}"), why })?,
+            ),
+        }
+    }
+    Ok(rules)
+}
+
+fn rules_of_file(key: &str, file: &Path) -> Result<Vec<ScopeRule>, NodeError> {
+    let text = std::fs::read_to_string(file).map_err(|source| NodeError::RuleFile {
+        key: key.to_owned(),
+        file: file.to_owned(),
+        source,
+    })?;
+    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|(number, line)| {
+            ScopeRule::parse(line).map_err(|why| NodeError::Setting {
+                key: format!("{key}, {} line {number}", file.display()),
+                why,
+            })
+        })
+        .collect()
+}
+
+/// The settings of fetchers.
+pub(super) fn fetch(config: &Config) -> FetchSettings {
+    let fetch = &config.fetch;
+    FetchSettings {
+        user_agent: config.identity.user_agent(),
+        accept: "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5".to_owned(),
+        accept_language: None,
+        limits: ExchangeLimits {
+            connect: fetch.connect_timeout,
+            first_byte: fetch.first_byte_timeout,
+            total: fetch.total_timeout,
+            body_bytes_max: fetch.max_body.bytes(),
+            oversize: match fetch.oversize {
+                config::Oversize::Truncate => Oversize::Truncate,
+                config::Oversize::Skip => Oversize::Skip,
+            },
+        },
+        robots_bytes_max: config.robots.max_size.bytes(),
+        wanted: Wanted::new(|content_type| {
+            content_type.is_empty() || handler_for(content_type).is_some()
+        }),
+    }
+}
+
+/// What connections are made of.
+pub(super) fn connect(config: &Config) -> ConnectSettings {
+    let sockets = usize::try_from(config.limits.sockets).unwrap_or(usize::MAX);
+    ConnectSettings {
+        extra_ca_files: config.fetch.extra_ca_files.clone(),
+        origins_max: sockets,
+        idle: IDLE,
+        connect_timeout_max: config.fetch.connect_timeout,
+        tls_sessions_max: sockets.saturating_mul(SESSIONS_PER_SOCKET),
+    }
+}
+
+/// `[dns]`.
+pub(super) fn dns(config: &Config) -> DnsSettings {
+    DnsSettings {
+        nameservers: config.dns.nameservers.clone(),
+        min_ttl: config.dns.min_ttl,
+        max_ttl: config.dns.max_ttl,
+        negative_ttl: config.dns.negative_ttl,
+    }
+}
+
+/// The settings of parsers.
+pub(super) fn parse(config: &Config) -> Result<ParseSettings, NodeError> {
+    let extractors = config.extract.iter().enumerate().map(|(at, section)| {
+        Extractor::new(&section.matches, &section.fields).map_err(|why| NodeError::Setting {
+            key: format!("extract[{at}]"),
+            why: why.to_string(),
+        })
+    });
+    let memory = config.parse.max_memory.as_usize();
+    Ok(ParseSettings {
+        limits: Limits {
+            decode: DecodeLimits {
+                decoded_bytes_max: config.fetch.max_decoded.as_usize().min(memory / 2),
+                ratio_max: usize::try_from(config.fetch.max_ratio).unwrap_or(usize::MAX),
+            },
+            links_max: usize::try_from(config.parse.max_links).unwrap_or(usize::MAX),
+            ..Limits::default()
+        },
+        time_max: config.parse.max_time,
+        product: config.identity.product.clone(),
+        extractors: extractors.collect::<Result<_, _>>()?,
+        inline_bytes_max: INLINE_BYTES_MAX,
+    })
+}
+
+/// The settings of the archive.
+pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, NodeError> {
+    if let Some(url) = &config.archive.url {
+        let why = format!("{url}: this build keeps the archive under `data.dir` only");
+        return Err(NodeError::Setting { key: "archive.url".to_owned(), why });
+    }
+    let identity = &config.identity;
+    let operator = identity.contact_url.as_ref().or(identity.contact_email.as_ref());
+    Ok(ArchiveSettings {
+        format: match config.archive.format {
+            config::ArchiveFormat::WarcGz => ArchiveFormat::Gzip,
+            config::ArchiveFormat::WarcZst => ArchiveFormat::Zstd,
+        },
+        file_bytes_max: config.archive.max_file_size.bytes(),
+        file_age_max: config.archive.max_file_age,
+        index: 0,
+        count: 1,
+        crawler: CrawlerInfo {
+            software: format!("mehman/{}", env!("CARGO_PKG_VERSION")),
+            user_agent: identity.user_agent(),
+            operator: operator.cloned().unwrap_or_default(),
+        },
+    })
+}
+
+/// The outputs; those that this build does not write are refused, not left out in silence.
+pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError> {
+    let outputs = config.output.iter().enumerate().map(|(at, output)| {
+        let refuse = |key: &str, why: String| NodeError::Setting {
+            key: format!("output[{at}].{key}"),
+            why,
+        };
+        if output.kind != config::OutputKind::Jsonl {
+            let kind = output.kind;
+            return Err(refuse("kind", format!("this build writes \"jsonl\" only, not {kind:?}")));
+        }
+        if let Some(url) = &output.url {
+            return Err(refuse("url", format!("{url}: this build writes under `data.dir` only")));
+        }
+        let name = if at == 0 { "pages".to_owned() } else { format!("pages{at}") };
+        Ok(OutputSettings {
+            prefix: format!("pages/{name}"),
+            name,
+            purpose: match output.purpose {
+                config::Purpose::Search => Purpose::Search,
+                config::Purpose::AiTrain => Purpose::AiTrain,
+                config::Purpose::AiInput => Purpose::AiInput,
+                config::Purpose::Archive => Purpose::Archive,
+            },
+            file_bytes_max: OUTPUT_FILE_BYTES,
+        })
+    });
+    outputs.collect()
+}
+
+/// What the admin interface shows and obeys.
+pub(super) fn admin(config: &Config) -> AdminSettings {
+    AdminSettings {
+        listen: config.admin.listen,
+        token: config.admin.token.as_ref().map(|token| Token::new(token.reveal())),
+        product: config.identity.product.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        contact_url: config.identity.contact_url.clone(),
+        contact_email: config.identity.contact_email.clone(),
+        user_agent: config.identity.user_agent(),
+        node: config.cluster.node.clone().unwrap_or_else(|| "local".to_owned()),
+    }
+}
