@@ -230,7 +230,8 @@ fn request_head(url: &CrawlUrl, protocol: &str, headers: &[(String, String)]) ->
     for (name, value) in headers {
         head.extend([&name.to_ascii_lowercase(), ": ", value, "\r\n"]);
     }
-    head.extend(["host: ", url.host_key().authority(), "\r\n\r\n"]);
+    let authority = &url.as_url()[url::Position::BeforeHost..url::Position::AfterPort];
+    head.extend(["host: ", authority, "\r\n\r\n"]);
     Bytes::from(head)
 }
 

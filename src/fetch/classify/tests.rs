@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::*;
 use crate::types::{
-    CrawlUrl, Epoch, HostKey, LeaseId, QueueEntry, SizeLimit, TimeLimit, UrlId, UrlVersion,
+    CrawlUrl, Epoch, HostKey, LeaseId, QueueEntry, SizeLimit, TimeLimit, Timestamp, UrlId,
+    UrlVersion,
 };
 
 pub(crate) fn lease(url: &str, kind: LeaseKind) -> Lease {
@@ -28,6 +29,7 @@ pub(crate) fn lease(url: &str, kind: LeaseKind) -> Lease {
             attempts: 0,
             redirects: 0,
             validators: None,
+            discovered_from: None,
         },
         epoch: Epoch(1),
         granted_at: at,
