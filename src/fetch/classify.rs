@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::robots;
 use super::settings::condition;
+use crate::policy::retry_after::retry_after;
 use crate::types::{
-    Completion, Headers, Lease, LeaseKind, Outcome, Reason, Timestamp, Truncation, Validators,
-    header,
+    Completion, Headers, Lease, LeaseKind, Outcome, Reason, Truncation, Validators, header,
 };
 use crate::world::{ExchangeFailure, Exchanged, Oversize};
 
@@ -107,16 +107,6 @@ fn validators(lease: &Lease, got: &Exchanged, outcome: Outcome) -> Option<Valida
 fn asked_wait(got: &Exchanged) -> Option<Duration> {
     let value = header(&got.headers, "retry-after").filter(|_| got.status >= 300)?;
     retry_after(value, got.ended_at)
-}
-
-/// Seconds, or a date.
-fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
-    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    let since = date.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Some((Timestamp::EPOCH + since).since(now))
 }
 
 /// R2: the rules themselves, where they came whole or were cut at their bound.

@@ -21,7 +21,7 @@ use reqwest::{Response, Version};
 use tokio::sync::watch;
 
 use super::body::{self, Body, BodyLimits, Chunks};
-use super::connect::{Clients, ConnectError, ConnectSettings, STAGE, Stage};
+use super::connect::{Clients, ConnectError, ConnectSettings, HEADER_BYTES_MAX, STAGE, Stage};
 use super::failure;
 use super::resolve::literal;
 use crate::types::{CrawlUrl, Headers, Outcome, Reason, TimeLimit, Timestamp, Truncation};
@@ -100,7 +100,15 @@ impl ReqwestExchange {
         let (stage, seen) = watch::channel(Stage::Ready);
         let sending = client.execute(builder.build().map_err(explain)?);
         let answer = self.within(STAGE.scope(stage, sending), seen, span).await?;
-        answer.map_err(explain)
+        let response = answer.map_err(explain)?;
+        // The HTTP library stops near the bound: what came in one read may go beyond it.
+        let headers = response.headers().iter();
+        let bytes: usize = headers.map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if u32::try_from(bytes).is_ok_and(|bytes| bytes <= HEADER_BYTES_MAX) {
+            Ok(response)
+        } else {
+            Err(failure::too_many_headers())
+        }
     }
 
     /// E-3: each stage's own limit, begun anew when the stage changes.
@@ -161,7 +169,9 @@ impl ReqwestExchange {
             let why = Reason::UnwantedType { content_type: content_type.to_owned() };
             return Body::unread(Truncation::Unspecified, why);
         }
-        let length = text(CONTENT_LENGTH).and_then(|length| length.parse().ok());
+        // The length in a 304 is that of the body it does not carry.
+        let has_body = !matches!(response.status().as_u16(), 204 | 304);
+        let length = text(CONTENT_LENGTH).filter(|_| has_body).and_then(|text| text.parse().ok());
         let limits = BodyLimits {
             bytes_max: span.limits.body_bytes_max,
             oversize: span.limits.oversize,
@@ -230,7 +240,8 @@ fn request_head(url: &CrawlUrl, protocol: &str, headers: &[(String, String)]) ->
     for (name, value) in headers {
         head.extend([&name.to_ascii_lowercase(), ": ", value, "\r\n"]);
     }
-    head.extend(["host: ", url.host_key().authority(), "\r\n\r\n"]);
+    let authority = &url.as_url()[url::Position::BeforeHost..url::Position::AfterPort];
+    head.extend(["host: ", authority, "\r\n\r\n"]);
     Bytes::from(head)
 }
 

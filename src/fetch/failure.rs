@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::io;
 
-use super::connect::HEADER_BYTES_MAX;
-use crate::types::{Outcome, Reason, SizeLimit};
+use super::connect::{ATTEMPT_MAX, HEADER_BYTES_MAX};
+use crate::types::{Outcome, Reason, SizeLimit, TimeLimit};
 
 /// Links of a chain that are looked at; a longer one has gone in a circle.
 const CHAIN_MAX: usize = 32;
@@ -18,6 +18,10 @@ pub(super) fn explain(error: &reqwest::Error) -> (Outcome, Reason) {
     if chain(error).any(|link| link.is::<rustls::Error>()) {
         return (Outcome::Tls, Reason::Tls { why });
     }
+    if error.is_connect() && error.is_timeout() {
+        let reason = Reason::TimedOut { limit: TimeLimit::Connect, after: ATTEMPT_MAX };
+        return (Outcome::Timeout, reason);
+    }
     if error.is_connect() {
         // The socket's own failure stands alone; one during the handshake comes wrapped in another.
         return if chain(error).filter(|link| link.is::<io::Error>()).count() > 1 {
@@ -27,10 +31,15 @@ pub(super) fn explain(error: &reqwest::Error) -> (Outcome, Reason) {
         };
     }
     if hyper_error(error).is_some_and(hyper::Error::is_parse_too_large) {
-        let reason = Reason::TooLarge { limit: SizeLimit::Headers, max: HEADER_BYTES_MAX.into() };
-        return (Outcome::TooLarge, reason);
+        return too_many_headers();
     }
     (Outcome::Protocol, Reason::Protocol { why })
+}
+
+/// H1: more headers than are taken.
+pub(super) fn too_many_headers() -> (Outcome, Reason) {
+    let reason = Reason::TooLarge { limit: SizeLimit::Headers, max: HEADER_BYTES_MAX.into() };
+    (Outcome::TooLarge, reason)
 }
 
 /// The innermost words: they name the cause, the outer ones only the place.

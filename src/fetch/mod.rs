@@ -3,8 +3,9 @@
 //! In: a `FetchJob` from a shard over the pool's bounded channel, durable already (I7). Out: the
 //! response as received to the archive, or, where none came, its end to the shard that granted it.
 //!
-//! One exchange is one hop to one pinned address (H2, I6); its time of sending is asked at the host's
-//! and the address's clock (I2). Nothing is retried, followed or decoded here, but robots.txt.
+//! One exchange is one hop to one pinned address (H2, I6); its time of sending is asked at the
+//! host's and the address's clock (I2). Nothing is retried, followed or decoded here; only the body
+//! of robots.txt is undone, since its host waits for it.
 
 mod resolve;
 mod connect;

@@ -1,8 +1,8 @@
 //! Names to addresses over our own upstreams, cached here and nowhere else (H5).
 //!
 //! D-1: a name is asked for once at a time, whoever wants it. D-2: an answer is used for its TTL,
-//! within `dns.min_ttl` and `dns.max_ttl`; a negative one for `dns.negative_ttl`. D-3: the cache has a
-//! bound, and what goes first is what runs out first.
+//! within `dns.min_ttl` and `dns.max_ttl`; a negative one for `dns.negative_ttl`. D-3: the cache
+//! has a bound, and what goes first is what runs out first.
 
 mod cache;
 

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::*;
 use crate::types::{
-    CrawlUrl, Epoch, HostKey, LeaseId, QueueEntry, SizeLimit, TimeLimit, UrlId, UrlVersion,
+    CrawlUrl, Epoch, HostKey, LeaseId, QueueEntry, SizeLimit, TimeLimit, Timestamp, UrlId,
+    UrlVersion,
 };
 
 pub(crate) fn lease(url: &str, kind: LeaseKind) -> Lease {

@@ -21,7 +21,6 @@ fn settings() -> ConnectSettings {
         extra_ca_files: Vec::new(),
         origins_max: 8,
         idle: Duration::from_secs(10),
-        connect_timeout_max: Duration::from_secs(10),
         tls_sessions_max: 64,
     }
 }
@@ -143,6 +142,30 @@ async fn connections_are_reused_and_the_request_is_kept_as_sent() {
 }
 
 #[tokio::test]
+async fn urls_of_every_shape_are_sent_as_they_are_kept() {
+    let (heads, mut seen) = mpsc::channel(20);
+    let handler: Handler = Arc::new(move |mut stream| {
+        let heads = heads.clone();
+        Box::pin(async move {
+            while let Some(head) = read_head(&mut stream).await {
+                heads.send(head).await.unwrap();
+                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            }
+        })
+    });
+    let (address, _accepted) = serve("127.0.0.1:0", handler).await;
+    let (client, port) = (client(), address.port());
+    let hosts = ["site.test", "site.test.", "127.0.0.1", "b\u{fc}cher.test"];
+    let paths =
+        ["", "?q", "/a|b", "/{a}\"<>`^", "/%zz/%2F?x=[1]&y='|^`{}", "/\u{fc}?\u{fc}", "//a//"];
+    for url in hosts.iter().flat_map(|host| paths.map(|path| format!("http://{host}:{port}{path}")))
+    {
+        let got = run(&client, request(&url, address)).await.expect(&url);
+        assert_eq!(String::from_utf8_lossy(&got.request_head), seen.recv().await.unwrap(), "{url}");
+    }
+}
+
+#[tokio::test]
 async fn another_pinned_address_means_another_connection() {
     let handler: Handler = Arc::new(|mut stream: TcpStream| {
         Box::pin(async move {
@@ -212,6 +235,35 @@ async fn an_answer_from_elsewhere_is_dropped_and_counted() {
 }
 
 #[tokio::test]
+async fn many_slow_exchanges_run_at_once() {
+    const MANY: usize = 300;
+    let handler: Handler = Arc::new(|mut stream| {
+        Box::pin(async move {
+            read_head(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nslow").await.unwrap();
+            std::future::pending().await
+        })
+    });
+    let (address, accepted) = serve("127.0.0.1:0", handler).await;
+    drop(accepted);
+    let client = client();
+    let clock = TokioClock::system();
+    let began = clock.now();
+    let slow = (0..MANY).map(|number| {
+        let url = format!("http://host{number}.test:{}/", address.port());
+        let mut request = request(&url, address);
+        request.limits.total = Duration::from_secs(1);
+        run(&client, request)
+    });
+    for got in futures::future::join_all(slow).await {
+        let got = got.unwrap();
+        assert_eq!((got.body.as_ref(), got.truncated), (&b"slow"[..], Some(Truncation::Time)));
+    }
+    assert!(clock.now().since(began) < PATIENCE);
+    assert!(client.origins() <= 8);
+}
+
+#[tokio::test]
 async fn idle_origins_are_bounded() {
     let (address, mut accepted) =
         canned("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false).await;
@@ -252,12 +304,14 @@ async fn http_1_0_ends_with_its_connection() {
 #[tokio::test]
 async fn no_body_is_read_after_204_and_304() {
     for status in ["204 No Content", "304 Not Modified"] {
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\nstray");
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 5000\r\n\r\nstray");
         let (address, _accepted) = canned(answer, false).await;
         let client = client();
         let url = format!("http://site.test:{}/", address.port());
-        for _ in 0..2 {
-            let got = run(&client, request(&url, address)).await.unwrap();
+        for oversize in [Oversize::Truncate, Oversize::Skip] {
+            let mut request = request(&url, address);
+            request.limits.oversize = oversize;
+            let got = run(&client, request).await.unwrap();
             assert_eq!((got.body.len(), got.truncated), (0, None), "{status}");
         }
     }
