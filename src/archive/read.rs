@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::ArchiveError;
@@ -11,7 +12,7 @@ use super::publish::{damaged_path, final_path, open_path};
 use super::record::Record;
 use super::warc::{REFERS_TO_FILE, REFERS_TO_LENGTH, REFERS_TO_OFFSET};
 use crate::types::{ArchivePointer, CrawlUrl, Headers, Timestamp};
-use crate::world::Spool;
+use crate::world::{RecordFailure, Records, Spool, StoredRecord};
 
 /// A revisit refers to a response; a chain can only come from somebody else's index.
 const REVISITS_IN_A_ROW: u8 = 3;
@@ -35,6 +36,16 @@ pub struct StoredResponse {
 #[derive(Clone, Debug)]
 pub struct ArchiveReader {
     spool: Arc<dyn Spool>,
+}
+
+#[async_trait]
+impl Records for ArchiveReader {
+    async fn read(&self, pointer: &ArchivePointer) -> Result<StoredRecord, RecordFailure> {
+        let stored = Self::read(self, pointer).await;
+        let StoredResponse { status, headers, body, .. } =
+            stored.map_err(|error| RecordFailure(error.to_string()))?;
+        Ok(StoredRecord { status, headers, body })
+    }
 }
 
 impl ArchiveReader {

@@ -2,3 +2,234 @@
 //!
 //! In: a configuration, and a world where a test brings its own. Out: a running node that can be
 //! asked, told and stopped. Nothing here is global: many nodes live in one process.
+
+mod error;
+mod memory;
+mod settings;
+mod plan;
+mod root;
+mod orders;
+mod progress;
+mod shutdown;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ractor::{Actor, ActorRef};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, Status};
+use crate::cluster::SingleNode;
+use crate::config::Config;
+use crate::fetch::{HickoryResolver, ReqwestExchange};
+use crate::protocol::discovery::{Seed, SeedAnswer};
+use crate::protocol::{Answer, DiscoveryMsg, RootMsg};
+use crate::storage::{DataDir, SledSnapshots};
+use crate::telemetry::Metrics;
+use crate::types::Timestamp;
+use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
+
+use plan::Plan;
+use root::RootActor;
+
+pub use error::NodeError;
+pub use orders::Reloader;
+pub use progress::Progress;
+
+/// Orders of the admin interface that wait.
+const ORDERS_MAX: usize = 16;
+
+/// What the node is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// One crawl that ends: nothing is visited again.
+    Crawl,
+    /// A daemon.
+    Serve,
+}
+
+/// What a node starts with.
+pub struct NodeOptions {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// A crawl or a daemon.
+    pub purpose: Purpose,
+    /// Reads the configuration again; `None` where there is nothing to read.
+    pub reloader: Option<Reloader>,
+}
+
+/// A running node.
+pub struct Node {
+    plan: Arc<Plan>,
+    root: ActorRef<RootMsg>,
+    root_task: JoinHandle<()>,
+    started_at: Timestamp,
+    metrics: Arc<Metrics>,
+    control: mpsc::Sender<Control>,
+    phase: watch::Receiver<CrawlPhase>,
+    orders: JoinHandle<()>,
+    shared: Arc<AdminShared>,
+    admin_stop: watch::Sender<bool>,
+    admin_tasks: Vec<JoinHandle<()>>,
+    snapshots: Option<Arc<SledSnapshots>>,
+    /// Held last: the directory's lock is free when everything else is gone.
+    directory: Option<DataDir>,
+}
+
+impl Node {
+    /// Takes the data directory, opens the stores and starts all actors. Does not listen.
+    ///
+    /// # Errors
+    /// The directory is in use, newer or damaged; a store, the resolver or the client cannot be
+    /// made; a setting is wrong.
+    pub async fn start(options: NodeOptions) -> Result<Self, NodeError> {
+        let config = &options.config;
+        settings::discovery(config)?;
+        settings::outputs(config)?;
+        settings::archive(config)?;
+        settings::parse(config)?;
+        let directory = DataDir::open(&config.data.dir)?;
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::system());
+        let snapshots = Arc::new(SledSnapshots::open(&directory.snapshots())?);
+        let objects = match &config.data.store {
+            Some(url) => Objects::open(url)?,
+            None => Objects::open_directory(&directory.shards())?,
+        };
+        let egress = settings::egress(config);
+        let exchange = ReqwestExchange::new(settings::connect(config), egress, Arc::clone(&clock))?;
+        let world = World {
+            dice: Arc::new(SeededDice::from_system()),
+            exchange: Arc::new(exchange),
+            resolver: Arc::new(HickoryResolver::new(settings::dns(config), Arc::clone(&clock))?),
+            snapshots: Arc::clone(&snapshots) as _,
+            spool: Arc::new(DirectorySpool::new(directory.path())),
+            objects,
+            coordinator: Arc::new(SingleNode),
+            clock,
+        };
+        let mut node = Self::start_in(options, world).await?;
+        node.snapshots = Some(snapshots);
+        node.directory = Some(directory);
+        Ok(node)
+    }
+
+    /// Starts a node in a world of the caller's: for tests and simulations.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub async fn start_in(options: NodeOptions, world: World) -> Result<Self, NodeError> {
+        let NodeOptions { config, purpose, reloader } = options;
+        let config = match purpose {
+            Purpose::Serve => config,
+            Purpose::Crawl => {
+                let mut config = Config::clone(&config);
+                config.recrawl.enabled = false;
+                Arc::new(config)
+            }
+        };
+        let plan = Arc::new(Plan::new(config, world)?);
+        let (root, root_task) = Actor::spawn(None, RootActor, Arc::clone(&plan))
+            .await
+            .map_err(root::why_not_started)?;
+        let (control, orders) = mpsc::channel(ORDERS_MAX);
+        let (phase_sender, phase) = watch::channel(CrawlPhase::Running);
+        let orders = orders::obey(Arc::clone(&plan), orders, phase_sender, reloader);
+        Ok(Self {
+            started_at: plan.world.clock.now(),
+            plan,
+            root,
+            root_task,
+            metrics: Arc::new(Metrics::new()),
+            control,
+            phase,
+            orders: tokio::spawn(orders),
+            shared: Arc::new(AdminShared::default()),
+            admin_stop: watch::Sender::new(false),
+            admin_tasks: Vec::new(),
+            snapshots: None,
+            directory: None,
+        })
+    }
+
+    /// What the admin interface needs of the node.
+    pub fn admin(&self) -> AdminState {
+        AdminState {
+            routes: self.plan.routes.subscribe(),
+            root: self.root.clone(),
+            clock: Arc::clone(&self.plan.world.clock),
+            started_at: self.started_at,
+            settings: Arc::new(settings::admin(&self.plan.config())),
+            metrics: Arc::clone(&self.metrics),
+            control: self.control.clone(),
+            phase: self.phase.clone(),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Serves the admin interface on this listener until the node stops.
+    pub fn serve_admin(&mut self, listener: TcpListener) {
+        let mut stop = self.admin_stop.subscribe();
+        let state = self.admin();
+        self.admin_tasks.push(tokio::spawn(async move {
+            let stopped = async move {
+                // A node that is gone stops its admin interface too.
+                stop.wait_for(|stop| *stop).await.ok();
+            };
+            if let Err(error) = admin::serve(listener, state, stopped).await {
+                tracing::error!(%error, "admin interface ended");
+            }
+        }));
+    }
+
+    /// Gives seeds to the crawl; durable when it answers.
+    ///
+    /// # Errors
+    /// Discovery does not answer.
+    pub async fn seed(&self, seeds: Vec<Seed>) -> Result<Vec<SeedAnswer>, NodeError> {
+        let discovery = self.plan.routes.borrow().discovery.clone();
+        let discovery = discovery.ok_or(NodeError::Silent("discovery"))?;
+        let (answer, waiting) = Answer::channel();
+        discovery
+            .send_message(DiscoveryMsg::Seeds(seeds, answer))
+            .map_err(|_| NodeError::Silent("discovery"))?;
+        waiting.await.map_err(|_| NodeError::Silent("discovery"))
+    }
+
+    /// How the node stands, in the contract's shape.
+    pub async fn status(&self) -> Status {
+        admin::collect(&self.admin()).await
+    }
+
+    /// How far the crawl is, to know whether it is over.
+    pub async fn progress(&self) -> Progress {
+        progress::collect(&self.plan).await
+    }
+
+    /// Whether an operator asked it to end (`POST /v1/drain`); returns when one does.
+    pub async fn drained(&self) {
+        let mut phase = self.phase.clone();
+        // A node whose orders are no longer obeyed is ending anyway.
+        phase.wait_for(|phase| *phase == CrawlPhase::Draining).await.ok();
+    }
+
+    /// Whether the root has ended by itself: something could not be started again.
+    pub async fn failed(&mut self) {
+        // The task ends with its actor; how is in the log.
+        (&mut self.root_task).await.ok();
+    }
+
+    /// Where the data lies, when it lies on a disk.
+    pub fn data_dir(&self) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.path().to_owned())
+    }
+
+    /// Another configuration: what is safe is in force at once (U1).
+    ///
+    /// # Errors
+    /// A setting is wrong; then nothing changes.
+    pub fn reload(&self, new: &Config) -> Result<Vec<crate::config::ConfigChange>, NodeError> {
+        orders::reload(&self.plan, new)
+    }
+}

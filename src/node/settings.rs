@@ -15,7 +15,9 @@ use crate::discovery::DiscoverySettings;
 use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
 use crate::frontier::FrontierSettings;
 use crate::output::{OutputSettings, Purpose};
-use crate::parse::{Extractor, Limits, ParseSettings, decode::DecodeLimits, handler_for};
+use crate::parse::decode::DecodeLimits;
+use crate::parse::select::Extractor;
+use crate::parse::{Limits, ParseSettings, handler_for};
 use crate::policy::address::may_connect;
 use crate::policy::address_clock::AddressRules;
 use crate::policy::domain_clock::DomainRules;
@@ -136,10 +138,7 @@ pub(super) fn addresses(config: &Config) -> AddressRules {
 
 /// The caps on the whole crawl.
 pub(super) fn quota(config: &Config) -> QuotaRules {
-    QuotaRules {
-        max_pages: config.scope.max_pages,
-        daily_fetches: config.limits.daily_fetches,
-    }
+    QuotaRules { max_pages: config.scope.max_pages, daily_fetches: config.limits.daily_fetches }
 }
 
 /// The settings of discovery.
@@ -239,7 +238,6 @@ pub(super) fn connect(config: &Config) -> ConnectSettings {
         extra_ca_files: config.fetch.extra_ca_files.clone(),
         origins_max: sockets,
         idle: IDLE,
-        connect_timeout_max: config.fetch.connect_timeout,
         tls_sessions_max: sockets.saturating_mul(SESSIONS_PER_SOCKET),
     }
 }
@@ -257,7 +255,7 @@ pub(super) fn dns(config: &Config) -> DnsSettings {
 /// The settings of parsers.
 pub(super) fn parse(config: &Config) -> Result<ParseSettings, NodeError> {
     let extractors = config.extract.iter().enumerate().map(|(at, section)| {
-        Extractor::new(&section.matches, &section.fields).map_err(|why| NodeError::Setting {
+        Extractor::new(&section.r#match, &section.fields).map_err(|why| NodeError::Setting {
             key: format!("extract[{at}]"),
             why: why.to_string(),
         })
@@ -289,8 +287,8 @@ pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, NodeError> {
     let operator = identity.contact_url.as_ref().or(identity.contact_email.as_ref());
     Ok(ArchiveSettings {
         format: match config.archive.format {
-            config::ArchiveFormat::WarcGz => ArchiveFormat::Gzip,
-            config::ArchiveFormat::WarcZst => ArchiveFormat::Zstd,
+            config::ArchiveFormat::WarcGz => ArchiveFormat::WarcGz,
+            config::ArchiveFormat::WarcZst => ArchiveFormat::WarcZst,
         },
         file_bytes_max: config.archive.max_file_size.bytes(),
         file_age_max: config.archive.max_file_age,
@@ -307,10 +305,8 @@ pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, NodeError> {
 /// The outputs; those that this build does not write are refused, not left out in silence.
 pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError> {
     let outputs = config.output.iter().enumerate().map(|(at, output)| {
-        let refuse = |key: &str, why: String| NodeError::Setting {
-            key: format!("output[{at}].{key}"),
-            why,
-        };
+        let refuse =
+            |key: &str, why: String| NodeError::Setting { key: format!("output[{at}].{key}"), why };
         if output.kind != config::OutputKind::Jsonl {
             let kind = output.kind;
             return Err(refuse("kind", format!("this build writes \"jsonl\" only, not {kind:?}")));

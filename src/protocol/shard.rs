@@ -392,6 +392,8 @@ pub struct ShardView {
     pub admitting: u32,
     /// Pages that wait for a parser or are being parsed.
     pub parsing: u32,
+    /// Pages that a parser or what follows it has.
+    pub being_parsed: u32,
     /// Writes not yet durable.
     pub unwritten: u32,
     /// Offers of credit that hosts have not answered, and hosts that are waking.

@@ -6,7 +6,7 @@ use ractor::ActorRef;
 
 use super::admit::Admissions;
 use super::commit::Commit;
-use super::state::{Backlog, Closing, Shard, ShardArgs, Totals};
+use super::state::{Backlog, Closing, Granted, Shard, ShardArgs, Stage, Totals};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
 use crate::policy::ready::ReadyQueue;
@@ -24,6 +24,7 @@ pub(super) const PAGES_ROW: &str = "pages";
 /// Opens a shard's state from its store.
 pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<Shard, StoreError> {
     let store = args.store.clone();
+    let reopened = args.reopened;
     let last_event = last_event(&args).await?;
     let leases = store.leases().await?;
     let next_due = store.next_due().await?;
@@ -38,7 +39,9 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     shard.next_due = next_due;
     shard.backlog = if backlog { Backlog::Waiting } else { Backlog::Empty };
     shard.totals.pages = pages.and_then(|row| postcard::from_bytes(&row).ok()).unwrap_or(0);
-    shard.quota.lock().add_pages(shard.totals.pages);
+    if !reopened {
+        shard.quota.lock().add_pages(shard.totals.pages);
+    }
     let mut after = None;
     loop {
         let hosts = store.hosts(after, HOSTS_PAGE).await?;
@@ -48,7 +51,12 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
             shard.found(id, &record, counts);
         }
     }
-    leases.into_iter().for_each(|lease| shard.take_back(lease));
+    for lease in leases {
+        match reopened {
+            true => shard.wait_out(lease),
+            false => shard.take_back(lease),
+        }
+    }
     Ok(shard)
 }
 
@@ -132,6 +140,20 @@ impl Shard {
             let at = record.next_allowed_at.max(asked).max(self.opened_at + record.delay);
             self.ready.set(id, Some(at));
         }
+    }
+
+    /// I2: an exchange of this process may still run under it, so it is waited out.
+    fn wait_out(&mut self, lease: Lease) {
+        let host = self.host_id(&lease.host);
+        self.ready.hasten(host, lease.expires_at);
+        let granted = Granted {
+            host,
+            stage: Stage::Sent,
+            set_by: crate::types::DelaySource::Start,
+            policy: 0,
+            lease: lease.clone(),
+        };
+        self.leases.insert(lease.id, granted);
     }
 
     /// F5: a lease that the process before did not end comes back, without a failed try.

@@ -43,6 +43,8 @@ pub struct ShardArgs {
     pub fetch: async_channel::Sender<FetchJob>,
     /// Pages for the parsers.
     pub parse: async_channel::Sender<ParseJob>,
+    /// This process had the shard open before: leases found may still be in flight in it.
+    pub reopened: bool,
 }
 
 /// The state of a ShardActor.

@@ -34,6 +34,7 @@ impl Shard {
             next_wake: [granting, self.next_due].into_iter().flatten().min(),
             admitting: small(self.admissions.len()),
             parsing: small(self.parsing.len()) + u32::from(self.has_backlog()),
+            being_parsed: small(self.parsing.len()),
             unwritten: small(self.commit.waiting()),
             offers: small(self.offers.len() + self.waking.len()),
             lag_seconds: lag.map_or(0.0, |lag| lag.as_secs_f64()),

@@ -1,0 +1,94 @@
+//! Orders of operators to the whole node: pause, resume, drain, reload.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tracing::{info, warn};
+
+use super::error::NodeError;
+use super::plan::Plan;
+use super::settings;
+use crate::admin::{Control, CrawlPhase, ReloadReport};
+use crate::config::{Config, ConfigChange, ConfigFaults, Effect};
+use crate::protocol::{AddressMsg, DiscoveryMsg, ShardMsg};
+
+/// Reads the configuration again, from where it came.
+pub type Reloader = Arc<dyn Fn() -> Result<Config, ConfigFaults> + Send + Sync>;
+
+/// Obeys until nobody can give orders any more.
+pub(super) async fn obey(
+    plan: Arc<Plan>,
+    mut orders: mpsc::Receiver<Control>,
+    phase: watch::Sender<CrawlPhase>,
+    reloader: Option<Reloader>,
+) {
+    while let Some(order) = orders.recv().await {
+        match order {
+            Control::Pause(answer) => {
+                tell_shards(&plan, || ShardMsg::Pause(true));
+                phase.send_replace(CrawlPhase::Paused);
+                answer.send(());
+            }
+            Control::Resume(answer) => {
+                tell_shards(&plan, || ShardMsg::Pause(false));
+                phase.send_replace(CrawlPhase::Running);
+                answer.send(());
+            }
+            Control::Drain(answer) => {
+                tell_shards(&plan, || ShardMsg::Drain);
+                phase.send_replace(CrawlPhase::Draining);
+                answer.send(());
+            }
+            Control::Reload(answer) => answer.send(read_again(&plan, reloader.as_ref())),
+        }
+    }
+}
+
+fn tell_shards(plan: &Plan, message: impl Fn() -> ShardMsg) {
+    for route in plan.routes.borrow().all() {
+        if route.shard.send_message(message()).is_err() {
+            warn!("an order did not reach a shard that is restarting");
+        }
+    }
+}
+
+fn read_again(plan: &Plan, reloader: Option<&Reloader>) -> Result<ReloadReport, Vec<String>> {
+    let Some(reloader) = reloader else {
+        return Err(vec!["this node was started without a file to read again".to_owned()]);
+    };
+    let new = reloader()
+        .map_err(|faults| faults.faults.iter().map(ToString::to_string).collect::<Vec<String>>())?;
+    let changes = reload(plan, &new).map_err(|error| vec![error.to_string()])?;
+    let keys = |effect: Effect| {
+        let wanted = changes.iter().filter(move |change| change.effect == effect);
+        wanted.map(|change| change.key.clone()).collect()
+    };
+    Ok(ReloadReport { applied: keys(Effect::Live), needs_restart: keys(Effect::Restart) })
+}
+
+/// What is safe changes at once; the rest is named and waits for a restart.
+pub(super) fn reload(plan: &Plan, new: &Config) -> Result<Vec<ConfigChange>, NodeError> {
+    let old = plan.config();
+    let changes = old.changes(new);
+    let config = old.reloaded(new);
+    plan.settings.replace(&config, &plan.memory)?;
+    plan.quota.lock().set_rules(settings::quota(&config));
+    let rules = settings::addresses(&config);
+    plan.set_config(config);
+    tell_shards(plan, || ShardMsg::Reload);
+    let routes = plan.routes.borrow();
+    for owner in &routes.addresses {
+        // An owner that is restarting starts with the new rules.
+        owner.send_message(AddressMsg::Reload(rules)).ok();
+    }
+    if let Some(discovery) = &routes.discovery {
+        discovery.send_message(DiscoveryMsg::Reload).ok();
+    }
+    for change in &changes {
+        match change.effect {
+            Effect::Live => info!(key = %change.key, "configuration changed"),
+            Effect::Restart => warn!(key = %change.key, "changed, takes effect after a restart"),
+        }
+    }
+    Ok(changes)
+}

@@ -1,0 +1,140 @@
+//! What the actors of a node are made from: kept by the root, so that each can be made again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use super::error::NodeError;
+use super::memory::MemoryPlan;
+use super::settings;
+use crate::archive::ArchiveReader;
+use crate::config::Config;
+use crate::discovery::DiscoverySettings;
+use crate::fetch::FetchSettings;
+use crate::frontier::{FrontierSettings, SharedQuota};
+use crate::parse::ParseSettings;
+use crate::policy::quota::Quota;
+use crate::protocol::{Credit, FetchJob, ParseJob, Routes};
+use crate::storage::{BlockCache, block_cache};
+use crate::world::{Records, World};
+
+/// Pages between parser and output at once.
+const PAGES_UNDER_WAY: u32 = 1024;
+/// Pages that wait for a parser in the channel, for each parser.
+const PAGES_PER_PARSER: usize = 16;
+
+/// A channel whose both ends outlive the actors at them.
+#[derive(Clone, Debug)]
+pub(super) struct Channel<T> {
+    pub(super) sender: async_channel::Sender<T>,
+    pub(super) receiver: async_channel::Receiver<T>,
+}
+
+impl<T> Channel<T> {
+    fn new(bound: usize) -> Self {
+        let (sender, receiver) = async_channel::bounded(bound.max(1));
+        Self { sender, receiver }
+    }
+}
+
+/// The newest settings of each stage.
+#[derive(Debug)]
+pub(super) struct SettingsWatch {
+    pub(super) frontier: watch::Sender<Arc<FrontierSettings>>,
+    pub(super) discovery: watch::Sender<Arc<DiscoverySettings>>,
+    pub(super) fetch: watch::Sender<Arc<FetchSettings>>,
+    pub(super) parse: watch::Sender<Arc<ParseSettings>>,
+}
+
+impl SettingsWatch {
+    fn new(config: &Config, memory: &MemoryPlan) -> Result<Self, NodeError> {
+        Ok(Self {
+            frontier: watch::Sender::new(Arc::new(settings::frontier(config, memory))),
+            discovery: watch::Sender::new(Arc::new(settings::discovery(config)?)),
+            fetch: watch::Sender::new(Arc::new(settings::fetch(config))),
+            parse: watch::Sender::new(Arc::new(settings::parse(config)?)),
+        })
+    }
+
+    /// Other settings from here on; nothing changes where one of them is wrong.
+    pub(super) fn replace(&self, config: &Config, memory: &MemoryPlan) -> Result<(), NodeError> {
+        let discovery = Arc::new(settings::discovery(config)?);
+        let parse = Arc::new(settings::parse(config)?);
+        self.discovery.send_replace(discovery);
+        self.parse.send_replace(parse);
+        self.frontier.send_replace(Arc::new(settings::frontier(config, memory)));
+        self.fetch.send_replace(Arc::new(settings::fetch(config)));
+        Ok(())
+    }
+}
+
+/// Everything that outlives the actors.
+pub(super) struct Plan {
+    config: Mutex<Arc<Config>>,
+    stopping: AtomicBool,
+    pub(super) world: World,
+    pub(super) memory: MemoryPlan,
+    pub(super) settings: SettingsWatch,
+    pub(super) routes: watch::Sender<Arc<Routes>>,
+    pub(super) quota: SharedQuota,
+    pub(super) fetch_jobs: Channel<FetchJob>,
+    pub(super) parse_jobs: Channel<ParseJob>,
+    pub(super) bodies: Credit,
+    pub(super) pages: Credit,
+    pub(super) records: Arc<dyn Records>,
+    pub(super) cache: BlockCache,
+}
+
+impl Plan {
+    /// Plans a node; everything that can be wrong with the configuration shows here.
+    pub(super) fn new(config: Arc<Config>, world: World) -> Result<Self, NodeError> {
+        settings::archive(&config)?;
+        settings::outputs(&config)?;
+        let memory = MemoryPlan::new(config.limits.memory.map(|limit| limit.bytes()));
+        let settings = SettingsWatch::new(&config, &memory)?;
+        let credit = settings.frontier.borrow().credit * usize::from(config.frontier.shards);
+        let kilobytes = u32::try_from(memory.bodies / 1024).unwrap_or(u32::MAX);
+        Ok(Self {
+            quota: SharedQuota::new(Quota::new(settings::quota(&config), 0)),
+            fetch_jobs: Channel::new(credit),
+            parse_jobs: Channel::new(parsers(&config) * PAGES_PER_PARSER),
+            bodies: Credit::new(kilobytes),
+            pages: Credit::new(PAGES_UNDER_WAY),
+            records: Arc::new(ArchiveReader::new(Arc::clone(&world.spool))),
+            cache: block_cache(memory.block_cache),
+            routes: watch::Sender::new(Arc::new(Routes::default())),
+            memory,
+            settings,
+            world,
+            stopping: AtomicBool::new(false),
+            config: Mutex::new(config),
+        })
+    }
+
+    /// The configuration in force.
+    pub(super) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Another configuration is in force.
+    pub(super) fn set_config(&self, config: Config) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// From here on actors that end are not started again.
+    pub(super) fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// The node is stopping.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+/// `parse.workers`, or one for each core.
+pub(super) fn parsers(config: &Config) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    config.parse.workers.map_or(cores, |workers| usize::try_from(workers).unwrap_or(cores))
+}

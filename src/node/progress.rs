@@ -1,0 +1,72 @@
+//! How far a crawl is: whether anything is under way, and when something wakes next.
+
+use std::time::Duration;
+
+use super::plan::Plan;
+use crate::protocol::shard::{ParkedHost, ShardView};
+use crate::protocol::{Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, ShardMsg};
+use crate::types::Timestamp;
+
+/// An actor that takes longer to say how it stands counts as busy.
+const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where a crawl stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Leases granted and not ended.
+    pub in_flight: u32,
+    /// When a host or a deferred URL next wants attention; `None` when nothing is left to do.
+    pub next_wake: Option<Timestamp>,
+    /// Something is under way in some stage.
+    pub busy: bool,
+    /// Hosts that wait for long, with their reasons.
+    pub waiting: Vec<ParkedHost>,
+    /// `scope.max_pages` is reached.
+    pub page_cap_reached: bool,
+}
+
+/// Asks every stage.
+pub(super) async fn collect(plan: &Plan) -> Progress {
+    let routes = std::sync::Arc::clone(&plan.routes.borrow());
+    let mut progress = Progress::default();
+    // A shard that is down has something to do: to come back.
+    progress.busy = routes.shards.iter().any(Option::is_none) || routes.shards.is_empty();
+    if let Some(discovery) = &routes.discovery {
+        let view = ask(|port| discovery.send_message(DiscoveryMsg::Observe(port)).is_ok()).await;
+        progress.busy |= view.is_none_or(|view| view.waiting > 0);
+    }
+    for route in routes.all() {
+        let view = ask(|port| route.shard.send_message(ShardMsg::Observe(port)).is_ok()).await;
+        match view {
+            Some(view) => progress.add(&view),
+            None => progress.busy = true,
+        }
+        let view = ask(|port| route.output.send_message(OutputMsg::Observe(port)).is_ok()).await;
+        progress.busy |= view.is_none_or(|view| view.waiting > 0);
+    }
+    if let Some(archive) = &routes.archive {
+        let view = ask(|port| archive.send_message(ArchiveMsg::Observe(port)).is_ok()).await;
+        progress.busy |= view.is_none_or(|view| view.waiting > 0);
+    }
+    progress.page_cap_reached = plan.quota.lock().is_used_up();
+    progress
+}
+
+impl Progress {
+    fn add(&mut self, view: &ShardView) {
+        let at_work = view.in_flight + view.offers + view.admitting + view.parsing;
+        self.in_flight += view.in_flight;
+        self.busy |= at_work > 0;
+        self.next_wake = [self.next_wake, view.next_wake].into_iter().flatten().min();
+        self.waiting.extend(view.parked.iter().cloned());
+    }
+}
+
+/// Asks one actor, with a deadline.
+pub(super) async fn ask<T: Send + 'static>(send: impl FnOnce(Answer<T>) -> bool) -> Option<T> {
+    let (answer, waiting) = Answer::channel();
+    if !send(answer) {
+        return None;
+    }
+    tokio::time::timeout(OBSERVE_WITHIN, waiting).await.ok()?.ok()
+}

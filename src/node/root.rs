@@ -1,0 +1,486 @@
+//! RootActor: the supervision tree of a node (A1).
+//!
+//! - R-1 Actors start in the order of the flow, and each can be made again from the plan.
+//! - R-2 A shard and its outputs come back together: the outputs are cut to what the shard has
+//!   committed, so no page appears twice (B6).
+//! - R-3 A discovery that fails had pages under way whose rows the shards think of as being parsed;
+//!   so the shards come back with it, and parse them again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::watch;
+use tracing::{error, warn};
+
+use super::error::NodeError;
+use super::plan::{Plan, parsers};
+use super::settings;
+use crate::archive::{ArchiveActor, ArchiveArgs};
+use crate::discovery::{DiscoveryActor, DiscoveryArgs};
+use crate::fetch::{FetchContext, Fetchers};
+use crate::frontier::{
+    AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor, ShardArgs,
+};
+use crate::output::{OutputActor, OutputArgs};
+use crate::parse::{ParseContext, Parsers};
+use crate::protocol::root::ActorNode;
+use crate::protocol::{
+    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, RegistryMsg, RootMsg, ShardMsg, ShardRoute,
+};
+use crate::storage::{ShardStore, StoreOptions};
+use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
+use crate::types::{CrawlUrl, ShardId};
+
+/// A shard that cannot be opened is tried again after this.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+/// Owners of address clocks: a few, so that one busy address does not hold up all.
+const ADDRESS_OWNERS: u16 = 4;
+
+/// The actor.
+#[derive(Debug)]
+pub(super) struct RootActor;
+
+/// What an actor below the root is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Registry,
+    Address(u16),
+    Shard(ShardId),
+    Output(ShardId),
+    Discovery,
+    Archive,
+    Fetchers,
+    Parsers,
+}
+
+/// The actor's state.
+pub(super) struct RootState {
+    me: ActorRef<RootMsg>,
+    plan: Arc<Plan>,
+    registry: Option<ActorRef<RegistryMsg>>,
+    archive: Option<watch::Sender<ActorRef<ArchiveMsg>>>,
+    discovery: Option<watch::Sender<ActorRef<DiscoveryMsg>>>,
+    parts: BTreeMap<Part, ActorCell>,
+    ids: BTreeMap<ActorId, Part>,
+    restarts: BTreeMap<Part, u64>,
+    /// The shards were open before: leases found in a store may still be in flight here.
+    reopening: bool,
+}
+
+type Handled = Result<(), ActorProcessingErr>;
+
+impl Actor for RootActor {
+    type Msg = RootMsg;
+    type State = RootState;
+    type Arguments = Arc<Plan>;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<RootMsg>,
+        plan: Arc<Plan>,
+    ) -> Result<RootState, ActorProcessingErr> {
+        let mut root = RootState {
+            me,
+            plan,
+            registry: None,
+            archive: None,
+            discovery: None,
+            parts: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            restarts: BTreeMap::new(),
+            reopening: false,
+        };
+        root.start_all().await?;
+        Ok(root)
+    }
+
+    async fn handle(&self, _me: ActorRef<RootMsg>, msg: RootMsg, root: &mut RootState) -> Handled {
+        match msg {
+            RootMsg::ReopenShard(shard) => root.reopen(shard).await,
+            RootMsg::Observe(answer) => root.observe(answer),
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<RootMsg>,
+        event: SupervisionEvent,
+        root: &mut RootState,
+    ) -> Handled {
+        match event {
+            SupervisionEvent::ActorFailed(cell, why) => {
+                root.ended(cell.get_id(), &why.to_string()).await;
+            }
+            SupervisionEvent::ActorTerminated(cell, _, why) => {
+                root.ended(cell.get_id(), why.as_deref().unwrap_or("stopped")).await;
+            }
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl RootState {
+    /// in the order of the flow.
+    async fn start_all(&mut self) -> Result<(), NodeError> {
+        self.start_registry().await?;
+        for at in 0..ADDRESS_OWNERS {
+            self.start_addresses(at).await?;
+        }
+        let shards = self.plan.config().frontier.shards;
+        let coordinator = Arc::clone(&self.plan.world.coordinator);
+        let owned = coordinator.own(shards).await.map_err(NodeError::Coordinator)?;
+        for ownership in owned {
+            self.start_shard(ownership.shard).await?;
+        }
+        self.reopening = true;
+        self.start_discovery().await?;
+        self.start_archive().await?;
+        self.start_fetchers().await?;
+        self.start_parsers().await
+    }
+
+    fn note(&mut self, part: Part, cell: ActorCell) {
+        self.ids.insert(cell.get_id(), part);
+        self.parts.insert(part, cell);
+    }
+
+    fn tell_registry(&self, msg: RegistryMsg) {
+        if let Some(registry) = &self.registry {
+            // A registry that has failed is told again when it is back: the map outlives it.
+            registry.send_message(msg).ok();
+        }
+    }
+
+    async fn start_registry(&mut self) -> Result<(), NodeError> {
+        let args = RegistryArgs {
+            routes: self.plan.routes.clone(),
+            shards: self.plan.config().frontier.shards,
+        };
+        let started = Actor::spawn_linked(None, RegistryActor, args, self.me.get_cell()).await;
+        let (registry, _) = started.map_err(failed("registry"))?;
+        self.note(Part::Registry, registry.get_cell());
+        self.registry = Some(registry);
+        Ok(())
+    }
+
+    async fn start_addresses(&mut self, at: u16) -> Result<(), NodeError> {
+        let rules = settings::addresses(&self.plan.config());
+        let args = AddressArgs { rules, world: self.plan.world.clone() };
+        let started = Actor::spawn_linked(None, AddressActor, args, self.me.get_cell()).await;
+        let (owner, _) = started.map_err(failed("addresses"))?;
+        self.note(Part::Address(at), owner.get_cell());
+        self.tell_registry(RegistryMsg::Started(NodeActor::Address(at, owner)));
+        Ok(())
+    }
+
+    /// the store is opened, the outputs are cut to what it has committed, then it grants.
+    async fn start_shard(&mut self, shard: ShardId) -> Result<(), NodeError> {
+        let plan = Arc::clone(&self.plan);
+        let open = |source| NodeError::Store { shard, source: Box::new(source) };
+        let store = ShardStore::open(store_options(&plan, shard)).await.map_err(open)?;
+        let outputs = settings::outputs(&plan.config())?;
+        let mut committed = Vec::new();
+        for output in &outputs {
+            if let Some(state) = store.output(&output.name).await.map_err(open)? {
+                committed.push((output.name.clone(), state));
+            }
+        }
+        let args = OutputArgs {
+            shard,
+            spool: Arc::clone(&plan.world.spool),
+            clock: Arc::clone(&plan.world.clock),
+            outputs,
+            committed,
+        };
+        let started = Actor::spawn_linked(None, OutputActor, args, self.me.get_cell()).await;
+        let (output, _) = started.map_err(failed("outputs"))?;
+        self.note(Part::Output(shard), output.get_cell());
+        let args = ShardArgs {
+            shard,
+            store,
+            world: plan.world.clone(),
+            routes: plan.routes.subscribe(),
+            settings: plan.settings.frontier.subscribe(),
+            quota: plan.quota.clone(),
+            fetch: plan.fetch_jobs.sender.clone(),
+            parse: plan.parse_jobs.sender.clone(),
+            reopened: self.reopening,
+        };
+        let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;
+        let (actor, _) = started.map_err(failed("shard"))?;
+        self.note(Part::Shard(shard), actor.get_cell());
+        let route = ShardRoute { shard: actor, output };
+        self.tell_registry(RegistryMsg::ShardUp(shard, route));
+        Ok(())
+    }
+
+    async fn start_discovery(&mut self) -> Result<(), NodeError> {
+        let seeded = self.seeded_hosts().await;
+        let args = DiscoveryArgs {
+            settings: self.plan.settings.discovery.subscribe(),
+            routes: self.plan.routes.subscribe(),
+            world: self.plan.world.clone(),
+            seeded,
+        };
+        let started = Actor::spawn_linked(None, DiscoveryActor, args, self.me.get_cell()).await;
+        let (discovery, _) = started.map_err(failed("discovery"))?;
+        self.note(Part::Discovery, discovery.get_cell());
+        publish(&mut self.discovery, discovery.clone());
+        self.tell_registry(RegistryMsg::Started(NodeActor::Discovery(discovery)));
+        Ok(())
+    }
+
+    /// Hosts that had seeds in earlier runs.
+    async fn seeded_hosts(&self) -> Vec<CrawlUrl> {
+        let mut seeded = Vec::new();
+        let shards: Vec<ActorCell> = self
+            .parts
+            .iter()
+            .filter(|(part, _)| matches!(part, Part::Shard(_)))
+            .map(|(_, cell)| cell.clone())
+            .collect();
+        for cell in shards {
+            let (answer, waiting) = Answer::channel();
+            let shard: ActorRef<ShardMsg> = cell.into();
+            if shard.send_message(ShardMsg::ListSeeded(answer)).is_ok()
+                && let Ok(Ok(hosts)) = waiting.await
+            {
+                let urls = hosts.iter().map(|host| CrawlUrl::parse(&format!("{host}/")));
+                seeded.extend(urls.filter_map(Result::ok));
+            }
+        }
+        seeded
+    }
+
+    async fn start_archive(&mut self) -> Result<(), NodeError> {
+        let plan = &self.plan;
+        let args = ArchiveArgs {
+            spool: Arc::clone(&plan.world.spool),
+            clock: Arc::clone(&plan.world.clock),
+            dice: Arc::clone(&plan.world.dice),
+            routes: plan.routes.subscribe(),
+            settings: settings::archive(&plan.config())?,
+        };
+        let started = Actor::spawn_linked(None, ArchiveActor, args, self.me.get_cell()).await;
+        let (archive, _) = started.map_err(failed("archive"))?;
+        self.note(Part::Archive, archive.get_cell());
+        publish(&mut self.archive, archive.clone());
+        self.tell_registry(RegistryMsg::Started(NodeActor::Archive(archive)));
+        Ok(())
+    }
+
+    async fn start_fetchers(&mut self) -> Result<(), NodeError> {
+        let plan = Arc::clone(&self.plan);
+        let Some(archive) = &self.archive else { return Err(NodeError::Silent("the archive")) };
+        let context = FetchContext {
+            clock: Arc::clone(&plan.world.clock),
+            exchange: Arc::clone(&plan.world.exchange),
+            settings: plan.settings.fetch.subscribe(),
+            archive: archive.subscribe(),
+            bodies: plan.bodies.clone(),
+        };
+        let setup = PoolSetup {
+            kind: Arc::new(Fetchers { context: Arc::new(context) }),
+            workers: plan.config().fetch.workers,
+            jobs: plan.fetch_jobs.receiver.clone(),
+            clock: Arc::clone(&plan.world.clock),
+        };
+        self.start_pool(Part::Fetchers, "fetch", setup).await
+    }
+
+    async fn start_parsers(&mut self) -> Result<(), NodeError> {
+        let plan = Arc::clone(&self.plan);
+        let Some(discovery) = &self.discovery else { return Err(NodeError::Silent("discovery")) };
+        let context = ParseContext {
+            clock: Arc::clone(&plan.world.clock),
+            settings: plan.settings.parse.subscribe(),
+            records: Arc::clone(&plan.records),
+            discovery: discovery.subscribe(),
+            routes: plan.routes.subscribe(),
+            pages: plan.pages.clone(),
+        };
+        let setup = PoolSetup {
+            kind: Arc::new(Parsers { context: Arc::new(context) }),
+            workers: u32::try_from(parsers(&plan.config())).unwrap_or(1),
+            jobs: plan.parse_jobs.receiver.clone(),
+            clock: Arc::clone(&plan.world.clock),
+        };
+        self.start_pool(Part::Parsers, "parse", setup).await
+    }
+
+    async fn start_pool<K: WorkerKind>(
+        &mut self,
+        part: Part,
+        name: &'static str,
+        setup: PoolSetup<K>,
+    ) -> Result<(), NodeError> {
+        let pool = PoolActor::<K>::default();
+        let started = Actor::spawn_linked(None, pool, setup, self.me.get_cell()).await;
+        let (pool, _) = started.map_err(failed(name))?;
+        self.note(part, pool.get_cell());
+        self.tell_registry(RegistryMsg::Started(NodeActor::Pool(name, pool)));
+        Ok(())
+    }
+
+    /// A part is gone: it is made again.
+    async fn ended(&mut self, id: ActorId, why: &str) {
+        let Some(part) = self.ids.remove(&id) else { return };
+        self.parts.remove(&part);
+        if self.plan.is_stopping() {
+            return;
+        }
+        *self.restarts.entry(part).or_default() += 1;
+        warn!(?part, why, "actor ended, started again");
+        let started = match part {
+            Part::Registry => self.start_registry().await,
+            Part::Address(at) => self.start_addresses(at).await,
+            Part::Shard(shard) | Part::Output(shard) => {
+                self.reopen(shard).await;
+                Ok(())
+            }
+            Part::Discovery => {
+                let restarted = self.start_discovery().await;
+                for shard in 0..self.plan.config().frontier.shards {
+                    self.reopen(ShardId(shard)).await;
+                }
+                restarted
+            }
+            Part::Archive => self.start_archive().await,
+            Part::Fetchers => self.start_fetchers().await,
+            Part::Parsers => self.start_parsers().await,
+        };
+        if let Err(failure) = started {
+            error!(?part, %failure, "actor cannot be started again, so the node ends");
+            self.me.stop(Some(failure.to_string()));
+        }
+    }
+
+    /// both halves of a shard end, and come back together.
+    async fn reopen(&mut self, shard: ShardId) {
+        self.tell_registry(RegistryMsg::ShardDown(shard));
+        for part in [Part::Shard(shard), Part::Output(shard)] {
+            if let Some(cell) = self.parts.remove(&part) {
+                self.ids.remove(&cell.get_id());
+                cell.kill();
+            }
+        }
+        if let Err(failure) = self.start_shard(shard).await {
+            warn!(%shard, %failure, "shard cannot be opened, tried again");
+            let (clock, me) = (Arc::clone(&self.plan.world.clock), self.me.clone());
+            tokio::spawn(async move {
+                clock.sleep(REOPEN_AFTER).await;
+                me.send_message(RootMsg::ReopenShard(shard)).ok();
+            });
+        }
+    }
+
+    fn observe(&self, answer: Answer<ActorNode>) {
+        let children = self.parts.iter().map(|(part, cell)| ActorNode {
+            name: part.name(),
+            kind: part.kind().to_owned(),
+            mailbox: None,
+            restarts: self.restarts.get(part).copied().unwrap_or(0),
+            children: children_of(*part, cell),
+        });
+        answer.send(ActorNode {
+            name: "root".to_owned(),
+            kind: "root".to_owned(),
+            mailbox: None,
+            restarts: 0,
+            children: children.collect(),
+        });
+    }
+}
+
+impl Part {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Registry => "registry",
+            Self::Address(_) => "address",
+            Self::Shard(_) => "shard",
+            Self::Output(_) => "output",
+            Self::Discovery => "discovery",
+            Self::Archive => "archive",
+            Self::Fetchers | Self::Parsers => "pool",
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Address(at) => format!("address-{at}"),
+            Self::Shard(shard) => format!("shard-{shard}"),
+            Self::Output(shard) => format!("output-{shard}"),
+            Self::Fetchers => "fetch".to_owned(),
+            Self::Parsers => "parse".to_owned(),
+            Self::Registry | Self::Discovery | Self::Archive => self.kind().to_owned(),
+        }
+    }
+
+    fn child_kind(self) -> &'static str {
+        match self {
+            Self::Shard(_) => "host",
+            Self::Fetchers => "fetch",
+            Self::Parsers => "parse",
+            Self::Registry
+            | Self::Address(_)
+            | Self::Output(_)
+            | Self::Discovery
+            | Self::Archive => "actor",
+        }
+    }
+}
+
+/// Children shown of one actor.
+const CHILDREN_SHOWN: usize = 1000;
+
+fn children_of(part: Part, cell: &ActorCell) -> Vec<ActorNode> {
+    let children = cell.get_children().into_iter().take(CHILDREN_SHOWN);
+    let nodes = children.map(|child| ActorNode {
+        name: child.get_id().to_string(),
+        kind: part.child_kind().to_owned(),
+        mailbox: None,
+        restarts: 0,
+        children: Vec::new(),
+    });
+    nodes.collect()
+}
+
+fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
+    let shards = u64::from(plan.config().frontier.shards.max(1));
+    StoreOptions {
+        objects: plan.world.objects.clone(),
+        path: shard.to_string(),
+        clock: Arc::clone(&plan.world.clock),
+        seed: plan.world.dice.throw(),
+        memory_bytes_max: plan.memory.unflushed / shards,
+        cache: Some(Arc::clone(&plan.cache)),
+        shard,
+    }
+}
+
+/// The newest actor of a kind, for those that hold a watch.
+fn publish<M>(watched: &mut Option<watch::Sender<ActorRef<M>>>, actor: ActorRef<M>) {
+    match watched {
+        Some(watched) => drop(watched.send_replace(actor)),
+        None => *watched = Some(watch::Sender::new(actor)),
+    }
+}
+
+/// Why the root, and so the node, did not start.
+pub(super) fn why_not_started(why: ractor::SpawnErr) -> NodeError {
+    match why {
+        ractor::SpawnErr::StartupFailed(why) => match why.downcast::<NodeError>() {
+            Ok(error) => *error,
+            Err(why) => NodeError::Start { actor: "root".to_owned(), why: why.to_string() },
+        },
+        other => NodeError::Start { actor: "root".to_owned(), why: other.to_string() },
+    }
+}
+
+fn failed(actor: &'static str) -> impl Fn(ractor::SpawnErr) -> NodeError {
+    move |why| NodeError::Start { actor: actor.to_owned(), why: why.to_string() }
+}
