@@ -6,6 +6,7 @@
 mod time;
 mod ids;
 mod url;
+mod network;
 mod reason;
 mod outcome;
 mod lease;
@@ -18,6 +19,7 @@ pub use self::url::CrawlUrl;
 pub use event::{CrawlEvent, Happening, Subject};
 pub use ids::{Epoch, EventSeq, HostId, HostKey, LeaseId, ShardId, UrlId, UrlVersion};
 pub use lease::{Completion, Lease, LeaseKind, QueueEntry, Validators};
+pub use network::{IpNetwork, NetworkError};
 pub use outcome::Outcome;
 pub use page::{
     ArchivePointer, Document, Headers, Link, LinkKind, Response, ToParse, Truncation, UsageWish,

@@ -1,0 +1,132 @@
+//! What is wrong with a configuration: every fault, each with its key, its place, the value found
+//! and what would do (U1).
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// Where a value was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nowhere: the built-in default.
+    Default,
+    /// In the configuration file.
+    File {
+        /// As given on the command line.
+        path: Arc<Path>,
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+    },
+    /// By a variable of this name.
+    Environment(String),
+    /// By an option on the command line.
+    Flag,
+}
+
+impl Origin {
+    /// The line in the file, where the value comes from one.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::File { line, .. } => Some(*line),
+            Self::Default | Self::Environment(_) | Self::Flag => None,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::Environment(name) => f.write_str(name),
+            Self::Flag => f.write_str("command line"),
+        }
+    }
+}
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The path of the key, `politeness.min_delay`; empty when the whole file is at fault.
+    pub key: String,
+    /// Where it was set.
+    pub origin: Origin,
+    /// The value found, as TOML would write it; `None` where there is none to show.
+    pub found: Option<String>,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What would do; empty when the problem says it already.
+    pub remedy: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::Default => {}
+            Origin::File { .. } | Origin::Environment(_) | Origin::Flag => {
+                write!(f, "{}: ", self.origin)?;
+            }
+        }
+        match (&self.found, self.key.is_empty()) {
+            (Some(found), false) => write!(f, "{} = {found}: ", self.key)?,
+            (None, false) => write!(f, "{}: ", self.key)?,
+            (_, true) => {}
+        }
+        f.write_str(&self.problem)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "; {}", self.remedy) }
+    }
+}
+
+/// All faults of a configuration, in the order of its keys; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", listed(.faults))]
+pub struct ConfigFaults {
+    /// One and more.
+    pub faults: Vec<Fault>,
+}
+
+fn listed(faults: &[Fault]) -> String {
+    let head = match faults.len() {
+        1 => "a fault in the configuration".to_owned(),
+        number => format!("{number} faults in the configuration"),
+    };
+    faults.iter().fold(head, |text, fault| format!("{text}\n  {fault}"))
+}
+
+/// Collects faults while a configuration is read.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    found: Vec<Fault>,
+    unreadable: bool,
+}
+
+impl Faults {
+    /// Adds a fault.
+    pub(super) fn push(&mut self, fault: Fault) {
+        self.found.push(fault);
+    }
+
+    /// Adds a fault of the file as a whole; what it would have said is unknown, so checks of keys
+    /// against each other would only mislead.
+    pub(super) fn push_unreadable(&mut self, fault: Fault) {
+        self.unreadable = true;
+        self.found.push(fault);
+    }
+
+    /// Whether the key holds what was asked for, so that it can be checked against others.
+    pub(super) fn sound(&self, key: &str) -> bool {
+        let inside = |fault: &Fault| {
+            fault.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+        };
+        !self.unreadable && !self.found.iter().any(inside)
+    }
+
+    /// The faults, if there are any.
+    pub(super) fn into_result(self) -> Result<(), ConfigFaults> {
+        if self.found.is_empty() { Ok(()) } else { Err(ConfigFaults { faults: self.found }) }
+    }
+}
