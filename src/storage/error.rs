@@ -91,7 +91,12 @@ impl StoreError {
             ErrorKind::Closed(CloseReason::Fenced) => Self::Fenced,
             ErrorKind::Closed(CloseReason::Clean) => Self::Closed,
             ErrorKind::Unavailable => Self::Unavailable { during, source },
-            _ => Self::Engine { during, source },
+            ErrorKind::Transaction
+            | ErrorKind::Closed(_)
+            | ErrorKind::Invalid
+            | ErrorKind::Data
+            | ErrorKind::Internal
+            | _ => Self::Engine { during, source },
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: batches of [`crate::policy::change::Change`], from the shard's one writer. Out: rows, and
 //! events by number. All writes of a shard pass one [`ShardStore`]: what one step decides goes into
-//! one batch, so it becomes durable together (I7), and the newest opener fences the one before (I1).
+//! one batch, so it becomes durable together (I7); the newest opener fences the one before (I1).
 //!
 //! Beside the store stand what only saves work: the fingerprints and the filter that answer "known"
 //! and "absent" without a read (D2), and the snapshots that make waking a host cheap (A2).
@@ -14,11 +14,20 @@ mod settings;
 mod batch;
 mod store;
 mod reads;
+mod fingerprints;
+mod filter;
+mod beside;
+mod snapshots;
+mod directory;
 
 pub use batch::Batch;
 pub use codec::CodecError;
+pub use directory::{DIRECTORY_VERSION, DataDir, DirectoryError};
 pub use error::{Remedy, StoreError};
+pub use filter::Filter;
+pub use fingerprints::{Fingerprint, Fingerprints};
 pub use keys::{Kind, Phase};
 pub use reads::LedgerPlace;
 pub use settings::{BlockCache, block_cache};
+pub use snapshots::{MemorySnapshots, SledSnapshots, SnapshotsError};
 pub use store::{BatchId, FORMAT, OUTBOX_TTL, ShardStore, StoreOptions, Written};

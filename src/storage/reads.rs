@@ -109,7 +109,7 @@ impl ShardStore {
         limit: usize,
     ) -> Result<Vec<(Timestamp, QueueEntry)>, StoreError> {
         let range = keys::time_range(Kind::Due, Timestamp::EPOCH, end);
-        self.list(Kind::Due, range, limit, Scan::Hot, due_of).await
+        keyed(Kind::Due, &self.scan(range, limit, Scan::Hot).await?, due_of)
     }
 
     /// When the next retry or revisit is due.
@@ -160,17 +160,18 @@ impl ShardStore {
         let rows = self.scan(range, limit.saturating_mul(2).saturating_add(1), Scan::Cold).await?;
         let mut hosts: Vec<(HostId, HostRecord, HostCounts)> = Vec::new();
         for row in &rows {
-            match Key::decode(&row.key) {
-                Some(Key::Host(_)) if hosts.len() == limit => break,
-                Some(Key::Host(id)) => {
-                    hosts.push((id, codec::decode(Kind::Host, &row.value)?, HostCounts::default()));
+            let key = Key::decode(&row.key);
+            if let Some(Key::Host(id)) = key {
+                if hosts.len() == limit {
+                    break;
                 }
-                Some(Key::Counts(id)) => {
-                    if let Some(host) = hosts.last_mut().filter(|(host, ..)| *host == id) {
-                        host.2 = codec::decode(Kind::Counts, &row.value)?;
-                    }
+                hosts.push((id, codec::decode(Kind::Host, &row.value)?, HostCounts::default()));
+            } else if let Some(Key::Counts(id)) = key {
+                if let Some(host) = hosts.last_mut().filter(|(host, ..)| *host == id) {
+                    host.2 = codec::decode(Kind::Counts, &row.value)?;
                 }
-                _ => return Err(foreign_key(Kind::Host, row).into()),
+            } else {
+                return Err(foreign_key(Kind::Host, row).into());
             }
         }
         Ok(hosts)
@@ -213,7 +214,7 @@ impl ShardStore {
         limit: usize,
     ) -> Result<Vec<(EventSeq, CrawlEvent)>, StoreError> {
         let range = keys::after(Kind::Outbox.range(), Some(&Key::Outbox(after)));
-        self.list(Kind::Outbox, range, limit, Scan::Durable, event_of).await
+        keyed(Kind::Outbox, &self.scan(range, limit, Scan::Durable).await?, event_of)
     }
 
     /// The first event that has not aged out; a cursor before it has expired.
@@ -238,7 +239,7 @@ impl ShardStore {
     ) -> Result<Vec<(LedgerPlace, LedgerRow)>, StoreError> {
         let seen = after.map(|LedgerPlace { at, lease, phase }| Key::Ledger { at, lease, phase });
         let range = keys::after(keys::time_range(Kind::Ledger, from, to), seen.as_ref());
-        self.list(Kind::Ledger, range, limit, Scan::Cold, ledger_of).await
+        keyed(Kind::Ledger, &self.scan(range, limit, Scan::Cold).await?, ledger_of)
     }
 
     /// D3: where a payload lies, by its digest.
@@ -292,7 +293,7 @@ impl ShardStore {
         limit: usize,
     ) -> Result<Vec<(UrlId, UrlRecord)>, StoreError> {
         let range = keys::after(keys::host_range(Kind::Url, host), after.map(Key::Url).as_ref());
-        self.list(Kind::Url, range, limit, Scan::Cold, url_of).await
+        keyed(Kind::Url, &self.scan(range, limit, Scan::Cold).await?, url_of)
     }
 
     /// The ids of the URL table: what a filter is rebuilt from.
@@ -313,21 +314,6 @@ impl ShardStore {
         let row: Option<Bytes> =
             self.db().get(key.encode()).await.map_err(StoreError::engine("read"))?;
         Ok(row.map(|row| codec::decode(key.kind(), &row)).transpose()?)
-    }
-
-    async fn list<K, T: DeserializeOwned>(
-        &self,
-        kind: Kind,
-        range: KeyRange,
-        limit: usize,
-        scan: Scan,
-        place: fn(Key) -> Option<K>,
-    ) -> Result<Vec<(K, T)>, StoreError> {
-        let mut listed = Vec::new();
-        for row in self.scan(range, limit, scan).await? {
-            listed.push((key_of(kind, &row, place)?, codec::decode(kind, &row.value)?));
-        }
-        Ok(listed)
     }
 
     async fn scan(
@@ -392,6 +378,17 @@ fn key_of<K>(kind: Kind, row: &KeyValue, place: fn(Key) -> Option<K>) -> Result<
 
 fn rows_of<T: DeserializeOwned>(kind: Kind, rows: &[KeyValue]) -> Result<Vec<T>, StoreError> {
     rows.iter().map(|row| Ok(codec::decode(kind, &row.value)?)).collect()
+}
+
+/// Rows with what their keys say.
+fn keyed<K, T: DeserializeOwned>(
+    kind: Kind,
+    rows: &[KeyValue],
+    place: fn(Key) -> Option<K>,
+) -> Result<Vec<(K, T)>, StoreError> {
+    rows.iter()
+        .map(|row| Ok((key_of(kind, row, place)?, codec::decode(kind, &row.value)?)))
+        .collect()
 }
 
 fn foreign_key(kind: Kind, row: &KeyValue) -> CodecError {

@@ -1,7 +1,7 @@
 //! ShardStore: one SlateDB, one writer, batches, numbers that are never used twice.
 //!
 //! - S1 The newest opener owns the shard; whoever had it before fails as [`StoreError::Fenced`].
-//! - S2 A batch is in as a whole or not at all; what one flush answers is durable with all before it.
+//! - S2 A batch is in as a whole or not at all; a flush makes durable all that came before it.
 //! - S3 Events are numbered without gaps in the order of their batches, over restarts too; a number
 //!   that was given to a batch of unknown fate is not given again.
 //! - S4 The epoch is durable before [`ShardStore::open`] answers, and higher than every one before.
@@ -94,6 +94,8 @@ pub struct ShardStore {
 
 struct Inner {
     db: Db,
+    objects: Objects,
+    path: String,
     clock: Arc<dyn Clock>,
     shard: ShardId,
     epoch: Epoch,
@@ -115,6 +117,8 @@ impl ShardStore {
         let store = Self {
             inner: Arc::new(Inner {
                 db,
+                objects: options.objects,
+                path: options.path,
                 clock: options.clock,
                 shard: options.shard,
                 epoch,
@@ -145,6 +149,11 @@ impl ShardStore {
     /// The last batch that the owner before had made durable.
     pub fn opened_at(&self) -> BatchId {
         self.inner.opened_at
+    }
+
+    /// The last batch that was written.
+    pub async fn last_batch(&self) -> BatchId {
+        self.inner.head.lock().await.batch
     }
 
     /// Writes a batch: readable when it answers, durable after the next flush.
@@ -183,6 +192,16 @@ impl ShardStore {
     /// As [`ShardStore::flush`]; the store is closed to writers all the same.
     pub async fn close(&self, deadline: Duration) -> Result<(), StoreError> {
         self.within("close", deadline, self.inner.db.close()).await
+    }
+
+    /// Where its objects lie.
+    pub(super) fn objects(&self) -> &Objects {
+        &self.inner.objects
+    }
+
+    /// Its own part of them.
+    pub(super) fn path(&self) -> &str {
+        &self.inner.path
     }
 
     /// The engine, for the reads.

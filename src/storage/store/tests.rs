@@ -1,10 +1,13 @@
 //! The store against an object store in memory, and against files.
 
+use object_store::ObjectStore;
+use object_store::memory::InMemory;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use proptest::prelude::*;
 
 use super::*;
 use crate::policy::change::Change;
-use crate::storage::Remedy;
+use crate::storage::{Filter, Remedy, block_cache};
 use crate::types::{
     CrawlEvent, CrawlUrl, DeadLetter, Happening, HostCounts, HostId, HostKey, HostRecord, LeaseId,
     LedgerRow, Outcome, QueueEntry, Reason, Subject, UrlId, UrlRecord, UrlVersion,
@@ -12,7 +15,7 @@ use crate::types::{
 use crate::world::TokioClock;
 
 const DEADLINE: Duration = Duration::from_secs(30);
-const NOON: i64 = 1_800_000_000;
+const NOON: i64 = 4_000_000_000;
 
 fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(NOON + secs)
@@ -228,6 +231,9 @@ async fn events_are_numbered_without_gaps_and_shown_when_durable() {
     let first = write(&store, vec![event(&entry(1, 0, 1)), event(&entry(1, 0, 2))]).await;
     assert_eq!(first.events, Some((EventSeq(1), EventSeq(2))));
     assert_eq!(numbers(&store).await, [0_u64; 0]);
+    let row = store.db().get_key_value(Key::Outbox(EventSeq(1)).encode()).await.unwrap().unwrap();
+    let ages_out = i64::try_from(OUTBOX_TTL.as_millis()).unwrap();
+    assert_eq!(row.expire_ts, Some(row.create_ts + ages_out));
     store.flush(DEADLINE).await.unwrap();
     assert_eq!(numbers(&store).await, [1, 2]);
     let none = write(&store, vec![known(&entry(1, 0, 1))]).await;
@@ -302,6 +308,69 @@ async fn overwrite(objects: &Objects, name: &str, row: &u32) {
     db.close().await.unwrap();
 }
 
+/// A full disk and a lost network look alike: the object store does not answer.
+#[tokio::test(start_paused = true)]
+async fn a_flush_that_hangs_ends_at_its_deadline() {
+    let slow = Arc::new(ThrottledStore::new(InMemory::new(), ThrottleConfig::default()));
+    let throttle = Arc::clone(&slow);
+    let objects = Objects::from_store(slow, "slow://");
+    let store = open(&objects).await;
+    write(&store, vec![known(&entry(1, 0, 1))]).await;
+    throttle.config_mut(|config| config.wait_put_per_call = Duration::from_secs(3_600));
+    let error = store.flush(DEADLINE).await.unwrap_err();
+    assert!(matches!(error, StoreError::Deadline { during: "flush", .. }), "{error:?}");
+    assert_eq!(error.remedy(), Remedy::Retry);
+    let error = store.close(DEADLINE).await.unwrap_err();
+    assert!(matches!(error, StoreError::Deadline { during: "close", .. }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_serves_the_next_owner_only_after_a_clean_stop() {
+    let objects = Objects::memory();
+    let store = open(&objects).await;
+    assert!(store.load_filter().await.is_none());
+    let (one, two) = (entry(1, 0, 1), entry(1, 0, 2));
+    let mut filter = Filter::empty(10_000_000, 7);
+    filter.insert(&one.id);
+    let written = write(&store, vec![known(&one)]).await;
+    assert_eq!(written.batch, store.last_batch().await);
+    store.save_filter(&filter, written.batch).await;
+    store.close(DEADLINE).await.unwrap();
+
+    let store = open(&objects).await;
+    let filter = store.load_filter().await.unwrap();
+    assert!(!filter.says_absent(&one.id) && filter.says_absent(&two.id));
+    write(&store, vec![known(&two)]).await;
+    store.close(DEADLINE).await.unwrap();
+    assert!(open(&objects).await.load_filter().await.is_none());
+}
+
+/// Every flush is an object: their number must not grow for ever.
+#[tokio::test(start_paused = true)]
+async fn the_log_is_collected_in_memory_and_on_files() {
+    let dir = tempfile::tempdir().unwrap();
+    // Bytes that do not compress, so that memtables fill up.
+    let hash = |place: u32| xxhash_rust::xxh3::xxh3_64(&place.to_be_bytes()).to_be_bytes();
+    let ballast: Vec<u8> = (0..75_000).flat_map(hash).collect();
+    for objects in [Objects::memory(), Objects::open_directory(dir.path()).unwrap()] {
+        let store = open(&objects).await;
+        for _ in 0..24 {
+            write(&store, vec![Change::PutMeta("ballast", ballast.clone())]).await;
+            store.flush(DEADLINE).await.unwrap();
+        }
+        assert!(objects_in(&objects, "0/wal").await > 20);
+        options(&objects).clock.sleep(Duration::from_secs(600)).await;
+        let left = objects_in(&objects, "0/wal").await;
+        assert!(left < 12, "{left} left in {}", objects.name());
+        store.close(DEADLINE).await.unwrap();
+    }
+}
+
+async fn objects_in(objects: &Objects, place: &str) -> usize {
+    let listed = objects.store().list(Some(&object_store::path::Path::from(place)));
+    futures::StreamExt::count(listed).await
+}
+
 /// Runs one incarnation to its end and cuts all of its tasks off, as a kill would.
 fn incarnation<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -314,15 +383,19 @@ fn incarnation<T>(work: impl Future<Output = T>) -> T {
 fn what_was_flushed_survives_a_crash_and_the_rest_is_whole_or_absent() {
     let dir = tempfile::tempdir().unwrap();
     let (flushed, unflushed) = (entry(1, 0, 1), entry(1, 0, 2));
+    let cached = || {
+        let objects = Objects::open_directory(dir.path()).unwrap();
+        StoreOptions { cache: Some(block_cache(8 << 20)), ..options(&objects) }
+    };
     let epoch = incarnation(async {
-        let store = open(&Objects::open_directory(dir.path()).unwrap()).await;
+        let store = ShardStore::open(cached()).await.unwrap();
         write(&store, vec![known(&flushed), event(&flushed)]).await;
         store.flush(DEADLINE).await.unwrap();
         write(&store, vec![known(&unflushed), event(&unflushed)]).await;
         store.epoch()
     });
     incarnation(async {
-        let store = open(&Objects::open_directory(dir.path()).unwrap()).await;
+        let store = ShardStore::open(cached()).await.unwrap();
         assert!(store.epoch() > epoch);
         assert!(store.url(flushed.id).await.unwrap().is_some());
         let survived = store.url(unflushed.id).await.unwrap().is_some();
