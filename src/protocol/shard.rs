@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Answer, HostPhase, HostView, Permit};
 use crate::policy::host::{Effects, Errand, HostSettings};
@@ -401,7 +401,7 @@ pub struct ShardView {
 }
 
 /// A host that waits for long.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParkedHost {
     /// The host.
     pub host_key: HostKey,
