@@ -1,3 +1,7 @@
-//! The binary: arguments, configuration, node, exit status.
+//! The binary: arguments in, exit status out.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mehman::cli::run(std::env::args_os())
+}

@@ -1,0 +1,381 @@
+//! The command line's arguments (U5): one definition for parsing, help and completions.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use url::Url;
+
+use crate::config::{ScopeMode, parse_duration};
+
+/// A polite web crawler: a guest in every house it visits.
+#[derive(Debug, Parser)]
+#[command(name = "mehman", version, max_term_width = 100)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What every command takes, before or behind its name.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Common options")]
+pub(super) struct Common {
+    /// Configuration file (TOML)
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) config: Option<PathBuf>,
+    /// Data directory, instead of `data.dir` of the configuration
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) data: Option<String>,
+    /// Print one JSON object instead of text
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Log more: once for what happens, twice for every URL
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub(super) verbose: u8,
+    /// Show no progress and log errors only
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
+}
+
+/// Everything mehman does.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Crawl until done or a limit, then stop; run again on the same data, it goes on
+    Crawl(CrawlArgs),
+    /// Run the daemon: crawls, and takes seeds and orders over HTTP
+    Serve,
+    /// Crawl a small web on this machine and show what comes out
+    Demo(DemoArgs),
+    /// Serve the small web of the demo alone
+    Sandbox(SandboxArgs),
+    /// Give seeds to a daemon
+    Seed(SeedArgs),
+    /// Show how a daemon stands
+    Status(Remote),
+    /// List hosts, what they wait for and until when
+    Hosts(HostsArgs),
+    /// Show one host: its clock, robots.txt, budget and queue
+    Host(HostArgs),
+    /// Show what is known of a URL
+    Urls(UrlsArgs),
+    /// Pause the crawl, or one host
+    Pause(SwitchArgs),
+    /// Resume the crawl, or one host
+    Resume(SwitchArgs),
+    /// URLs that were given up after too many tries
+    #[command(subcommand)]
+    Dead(DeadCommand),
+    /// Check or show the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// Crawl until done or a limit, then stop; run again on the same data, it goes on.
+#[derive(Debug, Args)]
+pub(super) struct CrawlArgs {
+    /// URLs to begin with
+    #[arg(value_name = "SEED", value_hint = ValueHint::Url)]
+    pub(super) urls: Vec<String>,
+    /// Page or mail address where site owners can reach you; required to crawl
+    #[arg(long, value_name = "URL|EMAIL")]
+    pub(super) contact: Option<String>,
+    /// Which links belong to the crawl: those to the seeds' hosts, to their registered domains,
+    /// none, or any
+    #[arg(long, value_name = "MODE", value_parser = scope_modes())]
+    pub(super) scope: Option<String>,
+    /// Stop after so many pages, redirects included, robots.txt not
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_pages: Option<u64>,
+    /// Follow links so far away from a seed
+    #[arg(long, value_name = "N")]
+    pub(super) max_depth: Option<u16>,
+    /// File of seeds, one URL a line, `-` for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) seeds: Option<PathBuf>,
+    /// Wait so long for hosts that cannot be asked yet
+    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = parse_duration)]
+    pub(super) patience: Duration,
+    /// Serve the admin interface here while crawling; port 0 takes any free one
+    #[arg(long, value_name = "ADDR")]
+    pub(super) admin_listen: Option<SocketAddr>,
+}
+
+/// Crawl a small web on this machine and show what comes out.
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    #[command(flatten)]
+    pub(super) shape: SandboxShape,
+}
+
+/// Serve the small web of the demo alone.
+#[derive(Debug, Args)]
+pub(super) struct SandboxArgs {
+    #[command(flatten)]
+    pub(super) shape: SandboxShape,
+    /// Port of the web; 0 takes any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(super) port: u16,
+}
+
+/// What the sandbox is made from.
+#[derive(Debug, Args)]
+pub(super) struct SandboxShape {
+    /// How many hosts
+    #[arg(
+        long, value_name = "N", default_value_t = 40,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub(super) hosts: u16,
+    /// Pages of a host on average
+    #[arg(
+        long, value_name = "N", default_value_t = 25,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
+    pub(super) pages: u32,
+    /// Number from which the web is made: the same one, the same web
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+}
+
+/// Which daemon is asked; its token is taken from `MEHMAN_ADMIN_TOKEN`.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Remote {
+    /// Admin address of the daemon [default: http://127.0.0.1:8070]; a token is taken from
+    /// MEHMAN_ADMIN_TOKEN
+    #[arg(long, value_name = "URL", value_parser = admin_url, value_hint = ValueHint::Url)]
+    pub(super) admin: Option<Url>,
+}
+
+/// Give seeds to a daemon.
+#[derive(Debug, Args)]
+pub(super) struct SeedArgs {
+    /// URLs to begin with
+    #[arg(value_name = "URL", value_hint = ValueHint::Url, required_unless_present = "file")]
+    pub(super) urls: Vec<String>,
+    /// File of seeds, `-` for standard input: a URL a line, or a JSON object a line
+    /// (url, priority, depth)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) remote: Remote,
+}
+
+/// How much of a list is shown.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Extent {
+    /// Show at most so many
+    #[arg(
+        long, value_name = "N", default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(super) limit: u32,
+    /// Show all
+    #[arg(long, conflicts_with = "limit")]
+    pub(super) all: bool,
+}
+
+impl Extent {
+    /// The most that is shown.
+    pub(super) fn max(self) -> usize {
+        if self.all { usize::MAX } else { usize::try_from(self.limit).unwrap_or(usize::MAX) }
+    }
+}
+
+/// List hosts, what they wait for and until when.
+#[derive(Debug, Args)]
+pub(super) struct HostsArgs {
+    /// Only hosts in this state
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(HOST_STATES))]
+    pub(super) state: Option<String>,
+    /// Only hosts of this registered domain
+    #[arg(long, value_name = "DOMAIN")]
+    pub(super) domain: Option<String>,
+    #[command(flatten)]
+    pub(super) extent: Extent,
+    #[command(flatten)]
+    pub(super) remote: Remote,
+}
+
+/// The states of a host, as the admin interface names them.
+pub(super) const HOST_STATES: [&str; 5] = ["ready", "in_flight", "waiting", "parked", "idle"];
+
+/// Show one host.
+#[derive(Debug, Args)]
+pub(super) struct HostArgs {
+    /// `https://example.org`, or `example.org`, which is tried as https, then http
+    #[arg(value_name = "KEY")]
+    pub(super) key: String,
+    #[command(flatten)]
+    pub(super) remote: Remote,
+}
+
+/// Show what is known of a URL.
+#[derive(Debug, Args)]
+pub(super) struct UrlsArgs {
+    /// The URL
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(super) url: String,
+    #[command(flatten)]
+    pub(super) remote: Remote,
+}
+
+/// Pause or resume.
+#[derive(Debug, Args)]
+pub(super) struct SwitchArgs {
+    /// Only this host
+    #[arg(value_name = "HOST")]
+    pub(super) host: Option<String>,
+    #[command(flatten)]
+    pub(super) remote: Remote,
+}
+
+/// URLs that were given up.
+#[derive(Debug, Subcommand)]
+pub(super) enum DeadCommand {
+    /// List them with the reason
+    List {
+        #[command(flatten)]
+        extent: Extent,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Put them back into their queues
+    Retry(RetryArgs),
+}
+
+/// Which dead letters are tried again.
+#[derive(Debug, Args)]
+#[group(id = "which", required = true, multiple = false, args = ["urls", "host", "all"])]
+pub(super) struct RetryArgs {
+    /// These URLs
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(super) urls: Vec<String>,
+    /// All of a host
+    #[arg(long, value_name = "KEY")]
+    pub(super) host: Option<String>,
+    /// All
+    #[arg(long)]
+    pub(super) all: bool,
+    #[command(flatten)]
+    pub(super) remote: Remote,
+}
+
+/// Check or show the configuration.
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Say ok, or name every fault with its place and what would do
+    Check {
+        /// The file, instead of --config
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "config")]
+        file: Option<PathBuf>,
+    },
+    /// Print the effective configuration, secrets masked
+    Show,
+}
+
+fn scope_modes() -> PossibleValuesParser {
+    let modes = [ScopeMode::Host, ScopeMode::Domain, ScopeMode::Seeds, ScopeMode::Any];
+    PossibleValuesParser::new(modes.map(ScopeMode::as_str))
+}
+
+/// Reads the address of a daemon; `http://` may be left out.
+fn admin_url(text: &str) -> Result<Url, String> {
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&whole).map_err(|why| why.to_string())?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        scheme => Err(format!("the scheme `{scheme}` is not http or https")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(std::iter::once("mehman").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn command_lines_that_are_right_are_taken() {
+        for line in [
+            "crawl",
+            "crawl https://a.test/ https://b.test/ --contact me@a.test --scope domain",
+            "crawl --seeds - --max-pages 5 --max-depth 0 --patience 2m --admin-listen 127.0.0.1:0",
+            "--config x.toml --data d --json -q crawl https://a.test/",
+            "crawl https://a.test/ -vv --data d",
+            "serve --config x.toml",
+            "demo --hosts 3 --pages 4 --seed 5",
+            "sandbox --port 8080",
+            "seed https://a.test/",
+            "seed --file -",
+            "status --admin 127.0.0.1:9000 --json",
+            "hosts --state parked --domain a.test --limit 5",
+            "hosts --all",
+            "host https://a.test --data d",
+            "urls https://a.test/x?y=z",
+            "pause",
+            "resume a.test",
+            "dead list --limit 3",
+            "dead retry --all",
+            "dead retry https://a.test/1 https://a.test/2",
+            "config check some.toml",
+            "config show --json",
+            "completions zsh",
+        ] {
+            parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+
+    #[test]
+    fn command_lines_that_are_wrong_are_refused() {
+        for (line, said) in [
+            ("", "Usage"),
+            ("crawls", "crawl"),
+            ("crawl --scope world", "possible values: host, domain, seeds, any"),
+            ("crawl --max-pages 0", "1.."),
+            ("crawl --patience 60", "needs a unit"),
+            ("crawl --admin-listen here", "invalid socket address"),
+            ("crawl -q -v", "cannot be used with"),
+            ("seed", "<URL>"),
+            ("hosts --state asleep", "possible values"),
+            ("hosts --all --limit 3", "cannot be used with"),
+            ("host", "<KEY>"),
+            ("dead retry", "required"),
+            ("dead retry --all https://a.test/", "cannot be used with"),
+            ("status --admin ftp://a.test", "`ftp` is not http or https"),
+            ("exclude host:a.test", "unrecognized subcommand"),
+        ] {
+            let error = parsed(line).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains(said), "{line}: {text}");
+            assert!(error.use_stderr() && error.exit_code() == 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn values_arrive_as_they_were_meant() {
+        let Command::Crawl(crawl) = parsed("crawl --patience 1m30s").unwrap().command else {
+            panic!("another command");
+        };
+        assert_eq!(crawl.patience, Duration::from_secs(90));
+        assert_eq!(admin_url("127.0.0.1:9000").unwrap().as_str(), "http://127.0.0.1:9000/");
+    }
+}

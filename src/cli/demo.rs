@@ -1,0 +1,182 @@
+//! `demo`: the sandbox web on loopback and a crawl of it, with a few words about what is seen.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::arguments::{Common, DemoArgs};
+use super::crawl::{Job, drive};
+use super::failure::Exit;
+use super::output::Output;
+use super::report::{Ending, Report};
+use super::sandbox;
+use super::settings::{self, Overrides};
+use super::text::{count, counted, shell_word};
+use crate::config::Config;
+use crate::protocol::discovery::Seed;
+use crate::sandbox::Sandbox;
+use crate::types::Outcome;
+use crate::world::{Clock, TokioClock};
+
+/// Longer than any wait a page of the sandbox asks for, shorter than the wait for a robots.txt that
+/// never answers.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// Names tried for a new directory.
+const DIRECTORIES_MAX: u32 = 100;
+
+/// `demo`.
+pub(super) async fn run(args: &DemoArgs, common: &Common, output: &Output) -> anyhow::Result<Exit> {
+    let clock = Arc::new(TokioClock::system());
+    let clock_of_web: Arc<dyn Clock> = Arc::<TokioClock>::clone(&clock);
+    let web = Sandbox::start(sandbox::options(&args.shape), clock_of_web).await?;
+    let data = match &common.data {
+        Some(data) => data.clone(),
+        None => temporary_directory(clock.as_ref())?,
+    };
+    let config = configure(&web, &Common { data: Some(data.clone()), ..common.clone() })?;
+    output.note(&welcome(args, &data));
+    let seeds = web.seeds().into_iter().map(|url| Seed { url, ..Seed::default() }).collect();
+    let job = Job { config: Arc::new(config), seeds, listener: None, patience: PATIENCE };
+    let report = Box::pin(drive(job, output)).await?;
+    report.print(output)?;
+    if !output.is_json() {
+        output.line(&format!("\n{}", seen(&report, &web)));
+        if report.ended != Ending::Interrupted {
+            output.line(&format!("\n{}", what_next(&data)));
+        }
+    }
+    web.shutdown().await;
+    Ok(report.exit())
+}
+
+/// The configuration of a crawl of the sandbox: its name server, loopback allowed, and delays for
+/// hosts that live on this machine. What a host asks for itself is obeyed all the same.
+fn configure(web: &Sandbox, common: &Common) -> anyhow::Result<Config> {
+    let mut overrides = Overrides::default();
+    overrides.set("dns.nameservers", web.dns_address());
+    overrides.set("fetch.allow_networks", "127.0.0.0/8");
+    overrides.set("identity.contact_url", sandbox::contact(web));
+    // The names of the sandbox are the only ones its name server knows.
+    overrides.set("scope.mode", "any");
+    overrides.set("politeness.min_delay", "100ms");
+    overrides.set("politeness.per_address_min_delay", "10ms");
+    // Failures are given up within the patience, so that dead letters can be seen too.
+    overrides.set("retry.base", "1s");
+    overrides.set("retry.factor", 2);
+    overrides.set("retry.max_attempts", 3);
+    overrides.set("recrawl.enabled", false);
+    let config = settings::load(common, &overrides)?;
+    config.crawlable()?;
+    Ok(config)
+}
+
+/// A new directory that stays when the demo is over.
+fn temporary_directory(clock: &TokioClock) -> anyhow::Result<String> {
+    let stamp = clock.now().to_fourteen_digits();
+    for number in 1..=DIRECTORIES_MAX {
+        let path: PathBuf = std::env::temp_dir().join(format!("mehman-demo-{stamp}-{number}"));
+        match fs::create_dir(&path) {
+            Ok(()) => {
+                let text = path.to_str().context("the temporary directory has no plain name")?;
+                return Ok(text.to_owned());
+            }
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(why) => return Err(why).with_context(|| format!("failed to make {path:?}")),
+        }
+    }
+    anyhow::bail!("no free name for a temporary directory; give one with --data")
+}
+
+fn welcome(args: &DemoArgs, data: &str) -> String {
+    format!(
+        "A small web of {} with some {} each, on this machine, with a name server of its own;\n\
+         nothing leaves it. Some hosts close a part of themselves in robots.txt, one asks for two\n\
+         seconds between visits, one has a robots.txt that never answers; there are redirects,\n\
+         missing pages, errors, slow and large ones. Results go to {data}\n",
+        counted(args.shape.hosts.into(), "host"),
+        counted(args.shape.pages.into(), "page"),
+    )
+}
+
+/// What a newcomer has just seen.
+fn seen(report: &Report, web: &Sandbox) -> String {
+    let status = &report.status;
+    let outcome = |outcome| status.outcomes.get(&outcome).copied().unwrap_or(0);
+    let mut lines = vec!["What you have seen".to_owned()];
+    let requests = count(web.visit_count());
+    lines.push(format!("· The hosts counted {requests} requests, robots.txt first on each."));
+    if status.urls.sleeping > 0 {
+        let urls = counted(status.urls.sleeping, "URL");
+        lines.push(format!("· {urls} stay unvisited because a robots.txt refuses them."));
+    }
+    for host in report.waiting.iter().take(3) {
+        lines.push(format!("· {} waits: {}.", host.host_key, host.reason));
+    }
+    let (gone, redirects) = (outcome(Outcome::ClientError), outcome(Outcome::Redirect));
+    if gone + redirects > 0 {
+        let redirects = counted(redirects, "redirect");
+        lines
+            .push(format!("· {redirects} were followed, {} answers were 404 or 410.", count(gone)));
+    }
+    let busy = outcome(Outcome::RateLimited);
+    if busy > 0 {
+        let times = counted(busy, "time");
+        lines.push(format!("· A host said 429 or 503 {times}, and was left alone as it asked."));
+    }
+    if status.urls.dead > 0 {
+        let urls = counted(status.urls.dead, "URL");
+        lines.push(format!("· {urls} failed three times and became dead letters."));
+    }
+    lines.join("\n")
+}
+
+fn what_next(data: &str) -> String {
+    let data = shell_word(data);
+    let commands = [
+        (format!("ls {data}/archive"), "every response as it came, WARC 1.1"),
+        (format!("head -n 1 {data}/pages/*.jsonl"), "a page: text, title, links"),
+        (format!("mehman hosts --data {data}"), "every host and what it waits for"),
+        (format!("mehman dead list --data {data}"), "what was given up, and why"),
+        (
+            "mehman crawl https://example.org/ --contact you@example.org --max-pages 100".into(),
+            "a real crawl; the contact is for the owners of sites",
+        ),
+    ];
+    let lines = commands.map(|(command, about)| format!("  {command}\n      {about}"));
+    format!("What next\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::arguments::SandboxShape;
+
+    #[tokio::test]
+    async fn a_demo_may_crawl_its_sandbox_and_nothing_else_on_loopback() {
+        let shape = SandboxShape { hosts: 2, pages: 3, seed: 1 };
+        let clock = Arc::new(TokioClock::system());
+        let web = Sandbox::start(sandbox::options(&shape), clock).await.unwrap();
+        let common = Common { data: Some("demo".into()), ..Common::default() };
+        let config = configure(&web, &common).unwrap();
+        assert_eq!(config.dns.nameservers, [web.dns_address()]);
+        assert_eq!(config.identity.contact_url, Some(sandbox::contact(&web)));
+        assert!(config.fetch.allow_networks[0].contains("127.0.10.1".parse().unwrap()));
+        assert!(!config.fetch.allow_networks[0].contains("10.0.0.1".parse().unwrap()));
+        web.shutdown().await;
+    }
+
+    #[test]
+    fn a_temporary_directory_is_new_each_time() {
+        let clock = TokioClock::system();
+        let (one, two) =
+            (temporary_directory(&clock).unwrap(), temporary_directory(&clock).unwrap());
+        assert_ne!(one, two);
+        fs::remove_dir(one).unwrap();
+        fs::remove_dir(two).unwrap();
+    }
+}

@@ -1,0 +1,321 @@
+//! The data itself, read when no daemon has it: the same answers, from the rows.
+//!
+//! The directory is locked while it is read, so a daemon that starts meanwhile is told so.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::failure::WrongUse;
+use crate::config::Config;
+use crate::policy::normalise::{recognised, url_hash};
+use crate::policy::placement;
+use crate::policy::robots::Rules;
+use crate::protocol::host::RobotsView;
+use crate::protocol::shard::{HostDetail, HostSummary};
+use crate::protocol::{HostPhase, HostView};
+use crate::storage::{DataDir, ShardStore, StoreOptions};
+use crate::types::{
+    CrawlUrl, DeadLetter, HostCounts, HostKey, HostRecord, RobotsKept, RobotsRecord, ShardId,
+    Timestamp, UrlId, UrlView,
+};
+use crate::world::{Clock, Dice, Objects, SeededDice, TokioClock};
+
+/// Rows read at a time.
+const ROWS: usize = 1000;
+
+/// What a store may hold in memory: it is read only.
+const MEMORY_BYTES_MAX: u64 = 16 << 20;
+
+/// Closing a store takes no longer.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A data directory that nobody else has.
+pub(super) struct Offline {
+    _directory: DataDir,
+    objects: Objects,
+    shards: u16,
+    clock: Arc<dyn Clock>,
+    config: Config,
+}
+
+impl Offline {
+    /// Locks the directory; it is not made where there is none.
+    pub(super) fn open(path: &Path, config: &Config) -> anyhow::Result<Self> {
+        if !path.join("VERSION").is_file() {
+            let told = format!("{} is not a data directory of mehman", path.display());
+            return Err(WrongUse(told).into());
+        }
+        if let Some(store) = config.data.store.as_ref().filter(|url| !url.starts_with("file://")) {
+            let told = format!("the shards are in {store}, which only its daemon may open; ask it");
+            return Err(WrongUse(told).into());
+        }
+        let directory = DataDir::open(path)?;
+        let objects = match &config.data.store {
+            Some(url) => Objects::open(url)?,
+            None => Objects::open_directory(&directory.shards())?,
+        };
+        let root = match &config.data.store {
+            Some(url) => url::Url::parse(url)?.to_file_path().unwrap_or_default(),
+            None => directory.shards(),
+        };
+        let shards = count_shards(&root)?;
+        let clock = Arc::new(TokioClock::system());
+        Ok(Self { _directory: directory, objects, shards, clock, config: config.clone() })
+    }
+
+    /// Hosts in the order of shards and ids.
+    pub(super) async fn hosts(
+        &self,
+        wanted: &HostWish<'_>,
+        max: usize,
+    ) -> anyhow::Result<Vec<HostSummary>> {
+        let mut found = Vec::new();
+        for shard in self.shards() {
+            let store = self.store(shard).await?;
+            let mut after = None;
+            loop {
+                let rows = store.hosts(after, ROWS).await?;
+                after = rows.last().map(|(id, ..)| *id);
+                let exhausted = rows.len() < ROWS;
+                let now = self.clock.now();
+                let lines =
+                    rows.into_iter().map(|(_, record, counts)| summary(&record, &counts, now));
+                found.extend(lines.filter(|line| wanted.fits(line)).take(max - found.len()));
+                if exhausted || found.len() == max {
+                    break;
+                }
+            }
+            self.close(store).await;
+            if found.len() == max {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// One host by its key or its bare name.
+    pub(super) async fn host(&self, text: &str) -> anyhow::Result<Option<HostDetail>> {
+        for key in candidates(text) {
+            if self.shards == 0 {
+                return Ok(None);
+            }
+            let shard = placement::shard_of(key.domain(), usize::from(self.shards));
+            let store = self.store(shard).await?;
+            let row = store.host(key.id()).await?;
+            let robots = store.robots(key.id()).await?;
+            self.close(store).await;
+            if let Some((record, counts)) = row {
+                return Ok(Some(self.detail(shard, &record, counts, robots.as_ref())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is known of a URL.
+    pub(super) async fn url(&self, url: &CrawlUrl) -> anyhow::Result<Option<UrlView>> {
+        if self.shards == 0 {
+            return Ok(None);
+        }
+        let host = url.host_key();
+        let store =
+            self.store(placement::shard_of(host.domain(), usize::from(self.shards))).await?;
+        let form = recognised(url);
+        let mut id = UrlId { host: host.id(), hash: url_hash(&form), disambiguator: 0 };
+        let found = loop {
+            match store.url(id).await? {
+                None => break None,
+                // Another URL may have the same hash; the record says whose it is (D2).
+                Some(record) if recognised(&record.url) == form => {
+                    let visit = store.visit(id).await?;
+                    break Some(UrlView { id, record, visit, lease: None });
+                }
+                Some(_) => match id.disambiguator.checked_add(1) {
+                    Some(next) => id.disambiguator = next,
+                    None => break None,
+                },
+            }
+        };
+        self.close(store).await;
+        Ok(found)
+    }
+
+    /// Dead letters in the order of shards and ids.
+    pub(super) async fn dead(&self, max: usize) -> anyhow::Result<Vec<DeadLetter>> {
+        let mut found = Vec::new();
+        for shard in self.shards() {
+            let store = self.store(shard).await?;
+            let mut after = None;
+            while found.len() < max {
+                let wanted = ROWS.min(max - found.len());
+                let rows = store.dead(after, wanted).await?;
+                after = rows.last().map(|letter| letter.entry.id);
+                let exhausted = rows.len() < wanted;
+                found.extend(rows);
+                if exhausted {
+                    break;
+                }
+            }
+            self.close(store).await;
+        }
+        Ok(found)
+    }
+
+    fn shards(&self) -> impl Iterator<Item = ShardId> + use<> {
+        (0..self.shards).map(ShardId)
+    }
+
+    async fn store(&self, shard: ShardId) -> anyhow::Result<ShardStore> {
+        let options = StoreOptions {
+            objects: self.objects.clone(),
+            path: shard.to_string(),
+            clock: Arc::clone(&self.clock),
+            seed: SeededDice::from_system().throw(),
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            cache: None,
+            shard,
+        };
+        ShardStore::open(options).await.with_context(|| format!("failed to open shard {shard}"))
+    }
+
+    /// Nothing was written that anybody waits for, so a late end is no failure.
+    async fn close(&self, store: ShardStore) {
+        if let Err(error) = store.close(CLOSE_DEADLINE).await {
+            tracing::warn!(shard = %store.shard(), %error, "store not closed in order");
+        }
+    }
+
+    fn detail(
+        &self,
+        shard: ShardId,
+        record: &HostRecord,
+        counts: HostCounts,
+        robots: Option<&RobotsRecord>,
+    ) -> HostDetail {
+        let now = self.clock.now();
+        let line = summary(record, &counts, now);
+        let politeness = self.config.politeness.for_host(&record.key);
+        let view = HostView {
+            host_key: record.key.clone(),
+            state: line.state,
+            reason: line.reason,
+            next_allowed_at: line.next_allowed_at,
+            delay_seconds: record.delay,
+            delay_set_by: record.set_by,
+            in_flight: 0,
+            pages_today: line.pages_today,
+            budget: record.overrides.daily_pages.unwrap_or(politeness.host_daily_pages),
+            robots: robots_view(robots, &self.config.identity.product),
+            backoff: record.backoff,
+            allowance: record.overrides.clone(),
+            window: 0,
+            epoch: 0,
+        };
+        HostDetail {
+            view,
+            queued: counts.queued,
+            urls: counts,
+            resident: false,
+            restarts: 0,
+            shard,
+            address: Vec::new(),
+        }
+    }
+}
+
+/// Which hosts are wanted.
+pub(super) struct HostWish<'a> {
+    /// In this state.
+    pub(super) state: Option<&'a str>,
+    /// Of this registered domain.
+    pub(super) domain: Option<String>,
+}
+
+impl HostWish<'_> {
+    fn fits(&self, line: &HostSummary) -> bool {
+        self.state.is_none_or(|state| state == phase_name(line.state))
+            && self.domain.as_ref().is_none_or(|domain| domain == line.host_key.domain())
+    }
+}
+
+fn phase_name(phase: HostPhase) -> &'static str {
+    match phase {
+        HostPhase::Ready => "ready",
+        HostPhase::InFlight => "in_flight",
+        HostPhase::Waiting => "waiting",
+        HostPhase::Parked => "parked",
+        HostPhase::Idle => "idle",
+    }
+}
+
+/// The shards that stand under a directory: `0` to `n - 1`.
+fn count_shards(root: &Path) -> anyhow::Result<u16> {
+    let mut shards = 0;
+    let failed = || format!("failed to read {}", root.display());
+    for entry in std::fs::read_dir(root).with_context(failed)? {
+        let name = entry.with_context(failed)?.file_name();
+        let number = name.to_str().and_then(|name| name.parse::<u16>().ok());
+        shards = shards.max(number.map_or(0, |number| number.saturating_add(1)));
+    }
+    Ok(shards)
+}
+
+/// The keys that a text may mean, in the order in which they are tried.
+fn candidates(text: &str) -> Vec<HostKey> {
+    if text.contains("://") {
+        return HostKey::parse(text).into_iter().collect();
+    }
+    let schemes = ["https", "http"].into_iter();
+    schemes.filter_map(|scheme| HostKey::parse(&format!("{scheme}://{text}"))).collect()
+}
+
+/// How a host at rest stands, from its row.
+fn summary(record: &HostRecord, counts: &HostCounts, now: Timestamp) -> HostSummary {
+    let asked = record.site_wait_until.filter(|until| *until > now);
+    let (state, reason) = if record.overrides.paused {
+        (HostPhase::Parked, Some("paused by an operator".to_owned()))
+    } else if let Some(reason) = &record.parked {
+        (HostPhase::Parked, Some(reason.to_string()))
+    } else if counts.queued == 0 {
+        (HostPhase::Idle, None)
+    } else if let Some(until) = asked {
+        (HostPhase::Waiting, Some(format!("the site asked to wait until {until}")))
+    } else if record.next_allowed_at > now {
+        let until = record.next_allowed_at;
+        let set_by = record.set_by;
+        let reason = format!("the host may be asked again at {until} (set by {set_by})");
+        (HostPhase::Waiting, Some(reason))
+    } else {
+        (HostPhase::Ready, None)
+    };
+    HostSummary {
+        host_key: record.key.clone(),
+        state,
+        reason,
+        next_allowed_at: Some(record.next_allowed_at).filter(|at| *at > Timestamp::EPOCH),
+        in_flight: 0,
+        queued: counts.queued,
+        pages_today: if record.budget_day == now.day() { record.requests_today } else { 0 },
+    }
+}
+
+/// What the row says of a host's robots.txt.
+fn robots_view(record: Option<&RobotsRecord>, product: &str) -> RobotsView {
+    let (state, text) = match record.map(|record| &record.answer) {
+        None => ("unfetched", None),
+        Some(RobotsKept::Rules(text)) => ("obey", Some(text)),
+        Some(RobotsKept::AllowAll) => ("allow_all", None),
+        Some(RobotsKept::Unreachable { last_good, .. }) => ("unreachable", last_good.as_ref()),
+    };
+    let rules = text.map(|text| Rules::parse(text, product));
+    RobotsView {
+        state,
+        fetched_at: record.map(|record| record.fetched_at),
+        expires_at: record.map(|record| record.expires_at),
+        rules: rules.as_ref().map_or(0, |rules| u32::try_from(rules.len()).unwrap_or(u32::MAX)),
+        crawl_delay: rules.as_ref().and_then(Rules::crawl_delay),
+        sitemaps: rules.map(|rules| rules.sitemaps().to_vec()).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,156 @@
+//! What a crawl leaves behind, said at its end.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::failure::Exit;
+use super::output::Output;
+use super::sheets;
+use super::text::{Table, counted, size, span};
+use crate::admin::Status;
+use crate::config::{Config, Output as Configured, OutputKind};
+use crate::protocol::shard::ParkedHost;
+use crate::types::Timestamp;
+
+/// Hosts that still wait, shown one by one.
+const WAITING_MAX: usize = 20;
+
+/// Why a crawl ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Nothing is left that comes within the patience.
+    Done,
+    /// `scope.max_pages` is reached.
+    PageCap,
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+impl Ending {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::PageCap => "max_pages",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::PageCap => "stopped at --max-pages",
+            Self::Interrupted => "interrupted; run it again to go on",
+        }
+    }
+}
+
+/// A crawl that ended.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    /// Why.
+    pub(super) ended: Ending,
+    /// Figures: pages, bytes and outcomes of this run, URLs and hosts of the whole crawl.
+    pub(super) status: Status,
+    /// Hosts that still wait.
+    pub(super) waiting: Vec<ParkedHost>,
+    /// From the start to the end.
+    pub(super) took: Duration,
+    /// When it ended.
+    pub(super) at: Timestamp,
+    /// Where what lies.
+    pub(super) places: Vec<(&'static str, String)>,
+}
+
+impl Report {
+    /// The exit status that fits.
+    pub(super) fn exit(&self) -> Exit {
+        match self.ended {
+            Ending::Done | Ending::PageCap => Exit::Done,
+            Ending::Interrupted => Exit::Interrupted,
+        }
+    }
+
+    /// Prints it.
+    pub(super) fn print(&self, output: &Output) -> anyhow::Result<()> {
+        if output.is_json() {
+            output.json(&self.to_json())
+        } else {
+            output.line(&self.to_text());
+            Ok(())
+        }
+    }
+
+    /// Pages a second over the whole run.
+    fn rate(&self) -> f64 {
+        let pages = u32::try_from(self.status.pages).unwrap_or(u32::MAX);
+        let seconds = self.took.as_secs_f64();
+        if seconds > 0.0 { f64::from(pages) / seconds } else { 0.0 }
+    }
+
+    fn to_json(&self) -> Value {
+        let places: serde_json::Map<String, Value> =
+            self.places.iter().map(|(name, place)| ((*name).to_owned(), json!(place))).collect();
+        json!({
+            "ended": self.ended.as_str(),
+            "pages": self.status.pages,
+            "outcomes": self.status.outcomes,
+            "hosts": self.status.hosts,
+            "urls": self.status.urls,
+            "bytes": self.status.bytes,
+            "duration_seconds": self.took.as_secs_f64(),
+            "pages_per_second": self.rate(),
+            "waiting": self.waiting,
+            "places": places,
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let status = &self.status;
+        let pages = counted(status.pages, "page");
+        let (took, rate, bytes) = (span(self.took), self.rate(), size(status.bytes));
+        let ended = self.ended.words();
+        let mut text = format!("{pages} in {took}, {rate:.1} a second, {bytes} ({ended})\n\n");
+        let mut table = Table::of_pairs();
+        table.pair("outcomes", sheets::outcomes(&status.outcomes));
+        table.pair("hosts", sheets::hosts_line(status));
+        table.pair("urls", sheets::urls_line(status));
+        for (name, place) in &self.places {
+            table.pair(name, place.as_str());
+        }
+        text.push_str(&table.render());
+        if !self.waiting.is_empty() {
+            let shown = self.waiting.get(..WAITING_MAX).unwrap_or(&self.waiting);
+            write!(text, "\n\n{}", sheets::waiting(shown, self.at))
+                .expect("writing to a String cannot fail");
+            let hidden = self.waiting.len() - shown.len();
+            if hidden > 0 {
+                write!(text, "\nand {hidden} more; `mehman hosts --state parked --data DIR`")
+                    .expect("writing to a String cannot fail");
+            }
+        }
+        text
+    }
+}
+
+/// Where the results of a configuration lie.
+pub(super) fn places(config: &Config) -> Vec<(&'static str, String)> {
+    let inside = |part: &str| config.data.dir.join(part).display().to_string();
+    let archive = config.archive.url.clone().unwrap_or_else(|| inside("archive"));
+    let mut places = vec![("data", config.data.dir.display().to_string()), ("archive", archive)];
+    places.push(("index", inside("index")));
+    for output in &config.output {
+        let Configured { kind, url, .. } = output;
+        let (name, part) = match kind {
+            OutputKind::Jsonl | OutputKind::Parquet => ("pages", "pages"),
+            OutputKind::Links => ("links", "links"),
+            OutputKind::Wet => ("text", "archive"),
+        };
+        let place = (name, url.clone().unwrap_or_else(|| inside(part)));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}

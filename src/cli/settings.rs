@@ -1,0 +1,52 @@
+//! From arguments to a configuration: file, environment, then options, each stronger.
+
+use std::path::Path;
+
+use super::arguments::Common;
+use crate::config::{Config, ConfigFaults};
+
+/// Keys of the configuration that options set, with their values as text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overrides(Vec<(String, String)>);
+
+impl Overrides {
+    /// Sets a key.
+    pub(super) fn set(&mut self, key: &str, value: impl ToString) {
+        self.0.push((key.to_owned(), value.to_string()));
+    }
+
+    /// Sets a key where the option was given.
+    pub(super) fn set_some(&mut self, key: &str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.set(key, value);
+        }
+    }
+}
+
+/// The configuration of a command.
+///
+/// # Errors
+/// Every fault found.
+pub(super) fn load(common: &Common, overrides: &Overrides) -> Result<Config, ConfigFaults> {
+    load_file(common.config.as_deref(), common, overrides)
+}
+
+/// The same, from another file than `--config` says.
+///
+/// # Errors
+/// Every fault found.
+pub(super) fn load_file(
+    file: Option<&Path>,
+    common: &Common,
+    overrides: &Overrides,
+) -> Result<Config, ConfigFaults> {
+    let mut options = overrides.clone();
+    options.set_some("data.dir", common.data.as_ref());
+    Config::load(file, environment(), &options.0)
+}
+
+/// The environment, without what is not text: no key of ours is.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}

@@ -1,0 +1,163 @@
+//! Questions to data that no daemon has.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::run;
+use crate::cli::failure::Exit;
+use crate::cli::output::Form;
+use crate::policy::change::Change;
+use crate::policy::normalise::{recognised, url_hash};
+use crate::policy::placement;
+use crate::storage::{Batch, DataDir, ShardStore, StoreOptions};
+use crate::types::{
+    CrawlUrl, DeadLetter, HostCounts, HostRecord, Outcome, QueueEntry, Reason, RobotsKept,
+    RobotsRecord, Timestamp, UrlId, UrlRecord, UrlVersion,
+};
+use crate::world::{Clock as _, Objects, TokioClock};
+
+const SHARDS: u16 = 2;
+
+/// A crawl that knows one URL of each host, waiting, and one dead letter of the first.
+async fn crawled(path: &Path, hosts: &[&str]) {
+    let directory = DataDir::open(path).unwrap();
+    let clock = Arc::new(TokioClock::system());
+    for shard in 0..SHARDS {
+        let options = StoreOptions {
+            objects: Objects::open_directory(&directory.shards()).unwrap(),
+            path: shard.to_string(),
+            clock: Arc::<TokioClock>::clone(&clock),
+            seed: u64::from(shard),
+            memory_bytes_max: 16 << 20,
+            cache: None,
+            shard: crate::types::ShardId(shard),
+        };
+        let store = ShardStore::open(options).await.unwrap();
+        let mut batch = Batch::new();
+        for (nth, host) in hosts.iter().enumerate() {
+            let url = CrawlUrl::parse(&format!("{host}/page?x=1")).unwrap();
+            let key = url.host_key();
+            if placement::shard_of(key.domain(), usize::from(SHARDS)).0 == shard {
+                rows(&url, clock.now(), nth == 0).into_iter().for_each(|row| batch.push(row));
+            }
+        }
+        store.write(batch).await.unwrap();
+        store.close(Duration::from_secs(10)).await.unwrap();
+    }
+}
+
+fn rows(url: &CrawlUrl, now: Timestamp, dead: bool) -> Vec<Change> {
+    let key = url.host_key();
+    let id = UrlId { host: key.id(), hash: url_hash(&recognised(url)), disambiguator: 0 };
+    let record = UrlRecord {
+        url: url.clone(),
+        depth: 1,
+        band: 0,
+        order: 1,
+        redirects: 0,
+        discovered_from: None,
+        discovered_at: now,
+    };
+    let mut host = HostRecord::new(key.clone());
+    host.next_allowed_at = now + Duration::from_secs(3600);
+    host.delay = Duration::from_secs(2);
+    host.budget_day = now.day();
+    host.requests_today = 5;
+    let counts = HostCounts { known: 1, queued: 1, dead: u64::from(dead), ..HostCounts::default() };
+    let robots = RobotsRecord {
+        fetched_at: now,
+        expires_at: now + Duration::from_secs(86_400),
+        answer: RobotsKept::Rules("User-agent: *\nDisallow: /x\nCrawl-delay: 2\n".into()),
+    };
+    let mut changes = vec![
+        Change::PutUrl(id, Box::new(record)),
+        Change::PutHost(key.id(), Box::new(host)),
+        Change::PutCounts(key.id(), counts),
+        Change::PutRobots(key.id(), Box::new(robots)),
+    ];
+    if dead {
+        let reason = Reason::TriedTooOften { outcome: Outcome::Timeout, attempts: 5 };
+        let entry = QueueEntry {
+            id,
+            version: UrlVersion(1),
+            url: url.clone(),
+            depth: 1,
+            band: 0,
+            order: 1,
+            redirects: 0,
+            attempts: 5,
+            validators: None,
+            discovered_from: None,
+        };
+        changes.push(Change::PutDead(Box::new(DeadLetter {
+            entry,
+            reason,
+            attempts: 5,
+            last_at: now,
+        })));
+    }
+    changes
+}
+
+#[tokio::test]
+async fn data_that_no_daemon_has_answers_in_the_same_shapes() {
+    let root = tempfile::tempdir().unwrap();
+    let data = root.path().to_str().unwrap();
+    crawled(root.path(), &["http://a.test", "https://b.test", "http://c.test:81"]).await;
+
+    let hosts = run(Form::Json, &["hosts", "--data", data]).await;
+    assert_eq!(hosts.exit, Exit::Done, "{}", hosts.notes);
+    let page: Value = serde_json::from_str(&hosts.results).unwrap();
+    assert_eq!(page["items"].as_array().unwrap().len(), 3, "{page}");
+    assert_eq!(page["next"], Value::Null);
+    assert_eq!(page["items"][0]["state"], "waiting");
+    assert_eq!(page["items"][0]["pages_today"], 5);
+
+    let some = run(Form::Text, &["hosts", "--limit", "2", "--data", data]).await;
+    assert_eq!(some.results.lines().count(), 3, "{}", some.results);
+    assert!(some.notes.contains("--all"));
+    let one = run(Form::Json, &["hosts", "--domain", "b.test", "--data", data]).await;
+    assert!(one.results.contains("https://b.test") && !one.results.contains("a.test"));
+    let none = run(Form::Text, &["hosts", "--state", "ready", "--data", data]).await;
+    assert_eq!(none.results, "no hosts\n");
+
+    let host = run(Form::Json, &["host", "b.test", "--data", data]).await;
+    let host: Value = serde_json::from_str(&host.results).unwrap();
+    assert_eq!(host["host_key"], "https://b.test");
+    assert_eq!(host["robots"]["state"], "obey");
+    assert_eq!((&host["robots"]["rules"], &host["delay_seconds"]), (&1.into(), &2.0.into()));
+    assert_eq!(host["budget"], 100_000);
+
+    let url = run(Form::Json, &["urls", "http://a.test/page?x=1#top", "--data", data]).await;
+    let url: Value = serde_json::from_str(&url.results).unwrap();
+    assert_eq!((&url["state"], &url["depth"]), (&"queued".into(), &1.into()));
+    let unknown = run(Form::Text, &["urls", "http://a.test/other", "--data", data]).await;
+    assert_eq!(unknown.exit, Exit::Failed);
+
+    let dead = run(Form::Text, &["dead", "list", "--data", data]).await;
+    assert!(dead.results.contains("given up after 5 attempts"), "{}", dead.results);
+    let status = run(Form::Text, &["status", "--data", data]).await;
+    assert!(status.notes.contains("no daemon serves"), "{}", status.notes);
+}
+
+#[tokio::test]
+async fn a_directory_that_is_none_stays_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let none = root.path().join("none");
+    let asked = run(Form::Text, &["hosts", "--data", none.to_str().unwrap()]).await;
+    assert_eq!(asked.exit, Exit::Wrong);
+    assert!(asked.notes.contains("is not a data directory of mehman"), "{}", asked.notes);
+    assert!(!none.exists());
+}
+
+#[tokio::test]
+async fn data_in_use_says_by_whom() {
+    let root = tempfile::tempdir().unwrap();
+    let _held = DataDir::open(root.path()).unwrap();
+    let asked = run(Form::Text, &["dead", "list", "--data", root.path().to_str().unwrap()]).await;
+    assert_eq!(asked.exit, Exit::Failed);
+    assert!(asked.notes.contains("is in use by another process"), "{}", asked.notes);
+}

@@ -1,0 +1,179 @@
+//! How numbers, sizes, times and tables look to people.
+
+use std::time::Duration;
+
+use crate::types::Timestamp;
+
+/// `1,234,567`.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 page`, `12 pages`.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// `812 B`, `1.2 MiB`.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    for (shift, unit) in UNITS {
+        if bytes >> shift > 0 {
+            let tenth = ((bytes & ((1 << shift) - 1)) * 10) >> shift;
+            return format!("{}.{tenth} {unit}", count(bytes >> shift));
+        }
+    }
+    format!("{bytes} B")
+}
+
+/// `0.3 s`, `42 s`, `3 min 12 s`, `2 h 3 min`, `5 d 2 h`.
+pub(super) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let two = |large, unit, small, below| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {below}"),
+    };
+    match seconds {
+        0..10 => format!("{}.{} s", seconds, duration.subsec_millis() / 100),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => two(seconds / 60, "min", seconds % 60, "s"),
+        3_600..86_400 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+    }
+}
+
+/// `in 12 s`, `3 min 2 s ago`, `now`.
+pub(super) fn relative(at: Timestamp, now: Timestamp) -> String {
+    if at > now {
+        format!("in {}", span(at.since(now)))
+    } else if at == now {
+        "now".to_owned()
+    } else {
+        format!("{} ago", span(now.since(at)))
+    }
+}
+
+/// `2026-01-01T12:00:00Z (in 12 s)`.
+pub(super) fn moment(at: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", at.to_warc_date(), relative(at, now))
+}
+
+/// A path as a shell takes it: in quotes where it needs them.
+pub(super) fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// On which side a column is filled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows with columns of the same width.
+pub(super) struct Table {
+    sides: Vec<Side>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with a heading.
+    pub(super) fn with_heading(columns: &[(&str, Side)]) -> Self {
+        let heading = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        Self { sides: columns.iter().map(|(_, side)| *side).collect(), rows: vec![heading] }
+    }
+
+    /// A list of names and what they stand for.
+    pub(super) fn of_pairs() -> Self {
+        Self { sides: vec![Side::Left, Side::Left], rows: Vec::new() }
+    }
+
+    /// One more row.
+    pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
+    }
+
+    /// One more name and what it stands for.
+    pub(super) fn pair(&mut self, name: &str, value: impl Into<String>) {
+        self.row([name.to_owned(), value.into()]);
+    }
+
+    /// The lines, without the last line end.
+    pub(super) fn render(&self) -> String {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.sides.len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let filled =
+                row.iter().zip(&widths).zip(&self.sides).map(|((cell, width), side)| match side {
+                    Side::Left => format!("{cell:<width$}"),
+                    Side::Right => format!("{cell:>width$}"),
+                });
+            filled.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        self.rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_thousands() {
+        let shown = [0, 12, 999, 1_000, 1_234_567].map(count);
+        assert_eq!(shown, ["0", "12", "999", "1,000", "1,234,567"]);
+        assert_eq!(counted(1, "page"), "1 page");
+        assert_eq!(counted(2_000, "page"), "2,000 pages");
+    }
+
+    #[test]
+    fn sizes_have_the_unit_that_fits() {
+        let shown = [0, 1023, 1024, 1_572_864, u64::MAX].map(size);
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "16,777,215.9 TiB"]);
+    }
+
+    #[test]
+    fn times_have_two_units_at_most() {
+        let shown = [0, 320, 9_900, 42_000, 60_000, 192_000, 7_380_000, 439_200_000]
+            .map(|millis| span(Duration::from_millis(millis)));
+        let expected =
+            ["0.0 s", "0.3 s", "9.9 s", "42 s", "1 min", "3 min 12 s", "2 h 3 min", "5 d 2 h"];
+        assert_eq!(shown, expected);
+        let now = Timestamp::from_secs(1_000);
+        assert_eq!(relative(Timestamp::from_secs(1_012), now), "in 12 s");
+        assert_eq!(relative(Timestamp::from_secs(940), now), "1 min ago");
+    }
+
+    #[test]
+    fn tables_line_up() {
+        let mut table = Table::with_heading(&[("HOST", Side::Left), ("QUEUED", Side::Right)]);
+        table.row(["http://a.test".into(), "1".into()]);
+        table.row(["http://é.test".into(), "1,000".into()]);
+        let expected = "HOST           QUEUED\nhttp://a.test       1\nhttp://é.test   1,000";
+        assert_eq!(table.render(), expected);
+    }
+
+    #[test]
+    fn words_for_a_shell_are_quoted_where_they_must_be() {
+        assert_eq!(shell_word("/tmp/data"), "/tmp/data");
+        assert_eq!(shell_word("it's here"), r"'it'\''s here'");
+    }
+}

@@ -1,0 +1,141 @@
+//! U1, U5: the real binary: exit statuses, and what it says where nothing can be started.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Runs the binary in a directory, with nothing of ours in its environment.
+fn mehman(directory: &Path, arguments: &[&str]) -> Output {
+    let ours = std::env::vars_os().map(|(name, _)| name);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mehman"));
+    for name in ours.filter(|name| name.to_string_lossy().starts_with("MEHMAN_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).current_dir(directory).stdin(Stdio::null()).output().unwrap()
+}
+
+fn check(arguments: &[&str], status: i32, said: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("bad.toml"), BAD).unwrap();
+    std::fs::write(directory.path().join("good.toml"), GOOD).unwrap();
+    std::fs::write(directory.path().join("seeds.txt"), SEEDS).unwrap();
+    let before = entries(directory.path());
+    let ended = mehman(directory.path(), arguments);
+    let (out, err) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(status), "{arguments:?}\n{out}\n{err}");
+    for part in said {
+        assert!(out.contains(part) || err.contains(part), "{part} not in\n{out}\n{err}");
+    }
+    if status == 2 {
+        assert!(out.is_empty() || arguments.contains(&"--json"), "{out}");
+        assert_eq!(entries(directory.path()), before, "{arguments:?} left something behind");
+    }
+}
+
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+const BAD: &str = "[politeness]\nmin_dely = \"1s\"\n[fetch]\nworkers = \"many\"\n";
+const GOOD: &str =
+    "[identity]\ncontact_email = \"crawler@example.org\"\n[admin]\ntoken = \"geheim\"\n";
+const SEEDS: &str = "https://a.test/\n# a comment\nexample.org\nftp://b.test/\n";
+
+#[test]
+fn no_contact_no_crawl() {
+    check(&["crawl", "https://a.test/"], 2, &["--contact", "the owners of sites"]);
+    check(&["serve"], 2, &["--contact"]);
+}
+
+#[test]
+fn every_fault_of_a_configuration_is_named_at_once() {
+    let said = ["bad.toml:2:1: politeness.min_dely", "min_delay", "bad.toml:4:1: fetch.workers"];
+    check(&["crawl", "https://a.test/", "--config", "bad.toml"], 2, &said);
+    check(&["config", "check", "bad.toml"], 2, &said);
+    check(&["config", "check", "--config", "bad.toml"], 2, &said);
+    check(&["config", "check", "bad.toml", "--json"], 2, &["\"ok\":false", "\"line\":4"]);
+    check(&["config", "check", "none.toml"], 2, &["none.toml", "failed to read"]);
+}
+
+#[test]
+fn bad_seeds_are_refused_before_anything_starts() {
+    let contact = ["--contact", "https://example.org/bot"];
+    let said = [
+        "3 seeds cannot be crawled",
+        "argument 2: `nonsense`: not a URL",
+        "seeds.txt, line 3: `example.org`",
+        "was https://example.org meant?",
+        "seeds.txt, line 4: `ftp://b.test/`: the scheme `ftp` is not http or https",
+    ];
+    let line = ["crawl", "https://a.test/", "nonsense", "--seeds", "seeds.txt"];
+    check(&[&line[..], &contact[..]].concat(), 2, &said);
+    check(&[&["crawl"], &contact[..]].concat(), 2, &["there is nothing to crawl"]);
+}
+
+#[test]
+fn wrong_use_is_told_from_failure() {
+    check(&[], 2, &["Usage"]);
+    check(&["crawl", "--scope", "world"], 2, &["host, domain, seeds, any"]);
+    check(&["crawl", "--max-pages", "x"], 2, &["invalid value"]);
+    check(&["recrawl"], 2, &["unrecognized subcommand"]);
+    check(&["sandbox", "--data", "x"], 2, &["`sandbox` has no use for --data"]);
+    check(&["hosts", "--data", "nowhere"], 2, &["nowhere is not a data directory"]);
+    check(&["seed", "--file", "none.txt", "--admin", "127.0.0.1:1"], 1, &["none.txt", "because"]);
+    check(&["status", "--admin", "http://127.0.0.1:1"], 1, &["no daemon answers", "mehman serve"]);
+}
+
+#[test]
+fn the_effective_configuration_is_shown_without_its_secrets() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("good.toml"), GOOD).unwrap();
+    let show = ["config", "show", "--config", "good.toml", "--data", "elsewhere"];
+    let shown = mehman(directory.path(), &show);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(text.contains("contact_email = \"crawler@example.org\""), "{text}");
+    assert!(text.contains("dir = \"elsewhere\"") && !text.contains("geheim"), "{text}");
+    let json = mehman(directory.path(), &[&show[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["data"]["dir"], "elsewhere");
+    check(&["config", "check", "good.toml"], 0, &["ok"]);
+}
+
+#[test]
+fn help_version_and_completions_go_to_standard_output() {
+    for (arguments, said) in [
+        (&["--version"][..], "mehman "),
+        (&["--help"], "A polite web crawler"),
+        (&["crawl", "--help"], "--patience <DUR>"),
+        (&["completions", "bash"], "_mehman()"),
+        (&["completions", "zsh"], "#compdef mehman"),
+        (&["completions", "fish"], "complete -c mehman"),
+    ] {
+        let ended = mehman(Path::new("."), arguments);
+        let text = String::from_utf8(ended.stdout).unwrap();
+        assert!(text.contains(said), "{arguments:?}: {text}");
+        assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0), "{arguments:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_sandbox_ends_when_it_is_told_to() {
+    use std::io::{BufRead as _, BufReader};
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mehman"));
+    command.args(["sandbox", "--hosts", "3", "--json"]).stdout(Stdio::piped());
+    for (signal, status) in [("-INT", 130), ("-TERM", 0)] {
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert!(told["command"].as_str().unwrap().contains("MEHMAN__DNS__NAMESERVERS="));
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{signal}");
+    }
+}
