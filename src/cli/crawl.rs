@@ -105,8 +105,9 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
     let mut signals = Signals::listen().context("failed to listen for signals")?;
     let clock = TokioClock::system();
     let started = clock.now();
-    let options = NodeOptions { config: Arc::clone(&job.config), purpose: Purpose::Crawl };
-    let node = tokio::select! {
+    let options =
+        NodeOptions { config: Arc::clone(&job.config), purpose: Purpose::Crawl, reloader: None };
+    let mut node = tokio::select! {
         biased;
         _ = signals.next() => return Err(Interrupted.into()),
         node = Node::start(options) => node.context("the crawler did not start")?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use super::address::{Announced, bind};
 use super::arguments::Common;
@@ -17,7 +17,7 @@ use super::output::Output;
 use super::settings::{self, Overrides};
 use super::signals::{Signal, Signals};
 use crate::admin::RunState;
-use crate::config::{Config, ConfigFaults, Effect};
+use crate::config::{Config, ConfigFaults};
 use crate::node::{Node, NodeOptions, Purpose};
 use crate::world::{Clock as _, TokioClock};
 
@@ -29,8 +29,13 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
     let config = configure(common)?;
     let mut signals = Signals::listen().context("failed to listen for signals")?;
     let listener = bind(config.admin.listen).await?;
-    let options = NodeOptions { config: Arc::new(config.clone()), purpose: Purpose::Serve };
-    let node = tokio::select! {
+    let again = common.clone();
+    let options = NodeOptions {
+        config: Arc::new(config.clone()),
+        purpose: Purpose::Serve,
+        reloader: Some(Arc::new(move || configure(&again))),
+    };
+    let mut node = tokio::select! {
         biased;
         signal = signals.next() => return Ok(exit_of(signal)),
         node = Node::start(options) => node.context("the daemon did not start")?,
@@ -89,16 +94,10 @@ fn reload(node: &Node, common: &Common) {
             return;
         }
     };
-    let changes = node.reload(config);
-    if changes.is_empty() {
-        info!("nothing has changed in the configuration");
-    }
-    for change in changes {
-        let (key, before, after) = (change.key, change.before, change.after);
-        match change.effect {
-            Effect::Live => info!(%key, %before, %after, "configuration changed"),
-            Effect::Restart => warn!(%key, %before, %after, "change needs a restart"),
-        }
+    match node.reload(&config) {
+        Ok(changes) if changes.is_empty() => info!("nothing has changed in the configuration"),
+        Ok(_) => {}
+        Err(error) => error!(%error, "the configuration was not reloaded"),
     }
 }
 
