@@ -50,7 +50,12 @@ impl Shard {
     /// Begins to wake a host, or finds that it is being woken.
     pub(super) fn wake(&mut self, host: HostId) -> &mut Waking {
         if !self.waking.contains_key(&host) {
-            self.read_host(host);
+            // Its row may be on its way to the store: it is read behind what is being written.
+            if self.commit.is_settled() {
+                self.read_host(host);
+            } else {
+                self.when_written(Then::WakeHost(host));
+            }
         }
         self.waking.entry(host).or_default()
     }
