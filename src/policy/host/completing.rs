@@ -1,5 +1,7 @@
 //! Completions: what an exchange leaves behind (F6, F7, F8, R2).
 
+use std::time::Duration;
+
 use super::effects::{Effects, Errand};
 use super::machine::{HostMachine, RobotsAsking};
 use crate::policy::backoff;
@@ -191,6 +193,7 @@ impl HostMachine {
         effects: &mut Effects,
     ) {
         self.asking = RobotsAsking::No;
+        let ended_at = completion.ended_at;
         let answer = match completion.outcome {
             Outcome::Redirect => match self.robots_target(hops, &completion) {
                 Ok(errand) => return self.follow_robots(now, errand, effects),
@@ -222,17 +225,32 @@ impl HostMachine {
             | Outcome::Cancelled => failed(&completion),
         };
         self.robots_answered(now, answer, effects);
+        self.obey_crawl_delay(now, ended_at);
+    }
+
+    /// R3, F4: a Crawl-delay holds from the answer that brought it, so for the first page as well.
+    fn obey_crawl_delay(&mut self, now: Moment, ended_at: Timestamp) {
+        let Some(asked) = self.robots.crawl_delay() else { return };
+        let pace = backoff::pace(&self.record.backoff);
+        let delay = delay_after(&self.politeness(), Some(asked), Duration::ZERO, pace, now);
+        self.record.delay = self.record.delay.max(delay.wait);
+        self.wait_until(ended_at, delay);
     }
 
     /// The next hop of a robots.txt redirect, or what its end means.
     fn robots_target(&self, hops: u8, completion: &Completion) -> Result<Errand, RobotsAnswer> {
-        if hops >= self.settings.max_redirects {
+        if hops >= self.settings.robots.max_redirects {
             return Err(RobotsAnswer::TooManyRedirects);
         }
-        let location = completion.location.as_deref().unwrap_or_default();
-        match completion.url.join(location) {
-            Ok(url) => Ok(Errand { for_host: self.record.key.clone(), url, hops: hops + 1 }),
-            Err(_) => Err(RobotsAnswer::TooManyRedirects),
+        let target = completion.location.as_deref().map(|location| completion.url.join(location));
+        match target {
+            Some(Ok(url)) => Ok(Errand { for_host: self.record.key.clone(), url, hops: hops + 1 }),
+            // Without a target that can be asked it is a status like any other.
+            Some(Err(_)) | None => Err(RobotsAnswer::Status {
+                code: completion.status.unwrap_or(300),
+                body: None,
+                max_age: completion.max_age,
+            }),
         }
     }
 

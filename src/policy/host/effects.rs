@@ -4,6 +4,7 @@ use crate::policy::change::Change;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     Completion, CrawlUrl, DelaySource, HostKey, HostOverrides, Lease, LeaseId, QueueEntry, Reason,
+    Timestamp,
 };
 
 /// What a host's machine is told.
@@ -19,6 +20,15 @@ pub enum HostEvent {
         request: WindowRequest,
         /// What was found.
         rows: WindowRows,
+    },
+    /// The clock of its address moved a lease to a later time (I2).
+    Moved {
+        /// Which.
+        lease: LeaseId,
+        /// Never sent before.
+        not_before: Timestamp,
+        /// Comes back then.
+        expires_at: Timestamp,
     },
     /// An exchange ended (F6).
     Ended(Box<Completion>),

@@ -1,11 +1,11 @@
 //! Offers: which request comes next, or why none does (F2, F5, I2).
 
 use super::effects::{Effects, Errand, Grant, OfferAnswer};
-use super::machine::{ERRANDS_MAX, HostMachine, RobotsAsking};
+use super::machine::{ERRANDS_MAX, HostMachine, Reading, RobotsAsking};
 use crate::policy::change::Change;
 use crate::policy::invariants;
 use crate::policy::politeness::delay_after;
-use crate::policy::robots::Decision;
+use crate::policy::robots::{Decision, RobotsState};
 use crate::policy::{backoff, normalise};
 use crate::types::{
     Completion, CrawlUrl, HostKey, Lease, LeaseId, LeaseKind, Moment, Outcome, QueueEntry, Reason,
@@ -22,6 +22,13 @@ impl HostMachine {
         if let Some(errand) = self.errands.pop_front() {
             return self.grant_robots(now, lease, errand, effects);
         }
+        if self.go_on_asking(now, lease, effects) {
+            return;
+        }
+        if self.window.is_empty() && !self.window.is_exhausted() {
+            // Read first: a host with nothing queued is not even asked for its robots.txt.
+            return self.read_queue(effects);
+        }
         if self.ask_for_robots(now, lease, effects) {
             return;
         }
@@ -30,11 +37,7 @@ impl HostMachine {
                 self.grant(now, lease, Asked { kind: LeaseKind::Page, entry: *entry }, effects);
             }
             Next::Wait(reason) => self.answer(OfferAnswer::Withheld(Some(reason)), effects),
-            Next::Load if self.loading => {}
-            Next::Load => {
-                effects.load = self.window.wants(self.settings.window);
-                self.loading = effects.load.is_some();
-            }
+            Next::Load => self.read_queue(effects),
             Next::Nothing => self.answer(OfferAnswer::Withheld(None), effects),
         }
     }
@@ -59,21 +62,41 @@ impl HostMachine {
             let until = record.next_allowed_at;
             return Some(Reason::HostClock { until, set_by: record.set_by });
         }
-        if self.budget_is_used_up(self.departure(now)) {
-            let until = self.departure(now).next_day();
-            return Some(Reason::DailyBudget { max: self.daily_budget(), until });
+        let until = self.departure(now);
+        if until <= soon {
+            return None;
         }
-        None
+        match &self.robots {
+            RobotsState::Unreachable { since, why, .. } if self.robots_wait() == Some(until) => {
+                Some(Reason::RobotsUnreachable { since: *since, why: why.clone() })
+            }
+            RobotsState::Unreachable { .. }
+            | RobotsState::Unfetched
+            | RobotsState::Fresh { .. } => {
+                Some(Reason::DailyBudget { max: self.daily_budget(), until })
+            }
+        }
     }
 
     /// When a request granted now would be sent.
     fn departure(&self, now: Moment) -> crate::types::Timestamp {
-        let asked = self.record.site_wait_until.unwrap_or(now.at);
-        self.record.next_allowed_at.max(asked).max(now.at)
+        self.ready_at().max(now.at)
     }
 
-    /// R2: robots.txt comes first. True when that decided the offer.
-    fn ask_for_robots(&mut self, now: Moment, lease: LeaseId, effects: &mut Effects) -> bool {
+    /// Asks for rows of the queue; the offer waits for them.
+    fn read_queue(&mut self, effects: &mut Effects) {
+        if self.reading.is_some() {
+            return;
+        }
+        if let Some(request) = self.window.wants(self.settings.window) {
+            let granted = self.in_flight.values().map(|lease| lease.entry.id).collect();
+            self.reading = Some(Reading { request: request.clone(), granted, late: Vec::new() });
+            effects.load = Some(request);
+        }
+    }
+
+    /// A robots.txt exchange goes on: its next hop, or the wait for its end. True when it does.
+    fn go_on_asking(&mut self, now: Moment, lease: LeaseId, effects: &mut Effects) -> bool {
         match std::mem::replace(&mut self.asking, RobotsAsking::No) {
             RobotsAsking::Hop(errand) => {
                 self.grant_robots(now, lease, errand, effects);
@@ -86,6 +109,11 @@ impl HostMachine {
             }
             RobotsAsking::No => {}
         }
+        false
+    }
+
+    /// R2: robots.txt comes first. True when it is asked for now.
+    fn ask_for_robots(&mut self, now: Moment, lease: LeaseId, effects: &mut Effects) -> bool {
         let needed = !self.window.is_exhausted() && self.robots.is_due(self.departure(now));
         if needed && let Ok(url) = CrawlUrl::parse(&format!("{}/robots.txt", self.record.key)) {
             let errand = Errand { for_host: self.record.key.clone(), url, hops: 0 };

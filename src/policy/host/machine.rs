@@ -9,7 +9,7 @@
 //!
 //! It does not resolve names, watch addresses or domains, or know other hosts: its shard does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use super::effects::{Effects, Errand, HostEvent, OfferAnswer};
 use super::settings::HostSettings;
 use crate::policy::change::Change;
-use crate::policy::robots::RobotsState;
-use crate::policy::window::Window;
+use crate::policy::robots::{LongUnreachable, RobotsState};
+use crate::policy::window::{Window, WindowRequest, WindowRows};
 use crate::types::{
     Completion, DelaySource, Epoch, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
-    LeaseId, Moment, Outcome, Reason, Timestamp,
+    LeaseId, Moment, Outcome, QueueEntry, Reason, Timestamp, UrlId,
 };
 
 /// Errands of other hosts that wait at once; more are answered as unreachable.
@@ -42,9 +42,19 @@ pub struct HostMachine {
     /// An offer that waits for rows of the queue.
     pub(super) offered: Option<LeaseId>,
     /// A read of the queue is under way.
-    pub(super) loading: bool,
+    pub(super) reading: Option<Reading>,
     /// Why the last offer was not taken.
     pub(super) withheld: Option<Reason>,
+}
+
+/// A read of the queue, and what happened since it was asked for: the rows may be older (W-1).
+#[derive(Clone, Debug)]
+pub(super) struct Reading {
+    pub(super) request: WindowRequest,
+    /// In flight when it was asked for: a row of theirs is an old one, even if they end meanwhile.
+    pub(super) granted: BTreeSet<UrlId>,
+    /// Put into the queue meanwhile; bounded by the admissions under way.
+    pub(super) late: Vec<QueueEntry>,
 }
 
 /// How far the host is with asking for its robots.txt.
@@ -135,7 +145,7 @@ impl HostMachine {
             in_flight,
             errands: VecDeque::new(),
             offered: None,
-            loading: false,
+            reading: None,
             withheld: None,
         };
         if machine.in_flight.values().any(|lease| machine.is_own_robots(lease)) {
@@ -154,18 +164,14 @@ impl HostMachine {
                 self.offered = Some(lease);
                 self.answer_offer(now, &mut effects);
             }
-            HostEvent::Admitted(entries) => {
-                for entry in entries {
-                    self.window.admit(entry, self.settings.window);
+            HostEvent::Admitted(entries) => self.admitted(entries),
+            HostEvent::WindowLoaded { request, rows } => {
+                if self.window_loaded(&request, rows) {
+                    self.answer_offer(now, &mut effects);
                 }
             }
-            HostEvent::WindowLoaded { request, rows } => {
-                self.loading = false;
-                let in_flight = &self.in_flight;
-                self.window.load(&request, rows, |id| {
-                    in_flight.values().any(|lease| lease.entry.id == id)
-                });
-                self.answer_offer(now, &mut effects);
+            HostEvent::Moved { lease, not_before, expires_at } => {
+                self.moved(lease, not_before, expires_at);
             }
             HostEvent::Ended(completion) => self.ended(now, *completion, &mut effects),
             HostEvent::ErrandCame(errand) => self.errand_came(now, errand, &mut effects),
@@ -193,7 +199,7 @@ impl HostMachine {
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
             && self.offered.is_none()
-            && !self.loading
+            && self.reading.is_none()
             && self.errands.is_empty()
             && matches!(self.asking, RobotsAsking::No)
     }
@@ -263,7 +269,10 @@ impl HostMachine {
     pub fn ready_at(&self) -> Timestamp {
         let clock = self.record.next_allowed_at;
         let asked = self.record.site_wait_until.unwrap_or(Timestamp::EPOCH);
-        let robots = if self.errands.is_empty() { self.robots_wait() } else { Timestamp::EPOCH };
+        let robots = match self.errands.is_empty() {
+            true => self.robots_wait().unwrap_or(Timestamp::EPOCH),
+            false => Timestamp::EPOCH,
+        };
         let budget = match self.budget_is_used_up(clock.max(asked)) {
             true => clock.max(asked).next_day(),
             false => Timestamp::EPOCH,
@@ -271,14 +280,53 @@ impl HostMachine {
         clock.max(asked).max(robots).max(budget)
     }
 
-    /// Robots that cannot be had and leave no good copy: nothing until the next try.
-    fn robots_wait(&self) -> Timestamp {
+    /// Robots that cannot be had and leave no good copy: nothing until the next try, or until they
+    /// count as missing for good.
+    pub(super) fn robots_wait(&self) -> Option<Timestamp> {
         match &self.robots {
-            RobotsState::Unreachable { retry_at, last_good: None, .. } => *retry_at,
+            RobotsState::Unreachable { since, retry_at, last_good: None, .. } => {
+                Some(match self.settings.robots.long_unreachable {
+                    LongUnreachable::AllowAfter(span) => (*retry_at).min(*since + span),
+                    LongUnreachable::Refuse => *retry_at,
+                })
+            }
             RobotsState::Unreachable { .. }
             | RobotsState::Unfetched
-            | RobotsState::Fresh { .. } => Timestamp::EPOCH,
+            | RobotsState::Fresh { .. } => None,
         }
+    }
+
+    /// W-1: entries put into the queue; those that a read under way may have missed are kept.
+    fn admitted(&mut self, entries: Vec<QueueEntry>) {
+        match &mut self.reading {
+            Some(reading) => reading.late.extend(entries),
+            None => {
+                let capacity = self.settings.window;
+                entries.into_iter().for_each(|entry| self.window.admit(entry, capacity));
+            }
+        }
+    }
+
+    /// W-1: takes the rows that were asked for; false when it was an actor before that asked.
+    fn window_loaded(&mut self, request: &WindowRequest, rows: WindowRows) -> bool {
+        let Some(reading) = self.reading.take_if(|reading| reading.request == *request) else {
+            return false;
+        };
+        let in_flight: BTreeSet<UrlId> =
+            self.in_flight.values().map(|lease| lease.entry.id).collect();
+        self.window
+            .load(request, rows, |id| in_flight.contains(&id) || reading.granted.contains(&id));
+        self.admitted(reading.late);
+        true
+    }
+
+    /// Its address's clock moved a lease: the next request keeps its distance from the new time.
+    fn moved(&mut self, lease: LeaseId, not_before: Timestamp, expires_at: Timestamp) {
+        let Some(lease) = self.in_flight.get_mut(&lease) else { return };
+        lease.not_before = lease.not_before.max(not_before);
+        lease.expires_at = lease.expires_at.max(expires_at);
+        let next = lease.not_before + self.record.delay;
+        self.record.next_allowed_at = self.record.next_allowed_at.max(next);
     }
 
     fn wants_grant(&self) -> bool {

@@ -9,3 +9,6 @@ mod completing;
 pub use effects::{Effects, Errand, Grant, HostEvent, OfferAnswer};
 pub use machine::{HostMachine, HostSeed, HostSnapshot};
 pub use settings::HostSettings;
+
+#[cfg(test)]
+mod tests;
