@@ -1,5 +1,7 @@
 //! U1, U5: the real binary: exit statuses, and what it says where nothing can be started.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 

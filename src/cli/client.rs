@@ -128,13 +128,13 @@ pub(super) enum Source {
 pub(super) struct Whereabouts {
     config: Config,
     given: Option<Url>,
-    /// A directory or a configuration was named, so no other daemon will do.
+    /// A data directory was named, so the daemon of another one will not do.
     named: bool,
 }
 
 impl Whereabouts {
-    /// Takes `--admin`, else the address in the data directory named by `--data` or `--config`,
-    /// else `admin.listen` of the configuration.
+    /// Takes `--admin`, else the address in the directory that `--data` names, else `admin.listen`
+    /// of the configuration.
     pub(super) fn of(common: &Common, remote: &Remote) -> anyhow::Result<Self> {
         let config = settings::load(common, &Overrides::default())?;
         let named = common.data.is_some();

@@ -114,15 +114,14 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
     };
     let Job { config, seeds, listener, patience } = job;
     let base = node.status().await;
-    let announced = match listener {
-        Some(listener) => {
-            let announced = Announced::announce(&listener, &config.data.dir, output)?;
-            node.serve_admin(listener);
-            Some(announced)
-        }
-        None => None,
+    let announced = listener.map(|listener| serve_admin(&node, listener, &config, output));
+    // A failure from here on stops the crawler in order before it is told.
+    let (announced, ready) = match announced.transpose() {
+        Ok(announced) => (announced, Ok(())),
+        Err(failure) => (None, Err(failure)),
     };
     let watched = async {
+        ready?;
         let mut progress = CrawlProgress::new(output, clock.now());
         give(&node, seeds, &progress, &config.data.dir).await?;
         anyhow::Ok(watch(&node, patience, &clock, &mut progress).await)
@@ -157,6 +156,17 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
         at,
         places: places(&config),
     })
+}
+
+fn serve_admin(
+    node: &Node,
+    listener: TcpListener,
+    config: &Config,
+    output: &Output,
+) -> anyhow::Result<Announced> {
+    let announced = Announced::announce(&listener, &config.data.dir, output)?;
+    node.serve_admin(listener);
+    Ok(announced)
 }
 
 /// Gives the seeds in batches; durable when it returns.

@@ -154,3 +154,82 @@ pub(super) fn places(config: &Config) -> Vec<(&'static str, String)> {
     }
     places
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::admin::{HostFigures, RunState, UrlFigures};
+    use crate::cli::output::{Form, capture};
+    use crate::types::{HostKey, Outcome};
+
+    fn report() -> Report {
+        let status = Status {
+            state: RunState::Running,
+            reasons: Vec::new(),
+            started_at: Timestamp::from_secs(0),
+            version: "0.1.0".into(),
+            pages: 120,
+            pages_per_second: 0.0,
+            bytes: 2_621_440,
+            urls: UrlFigures { known: 130, sleeping: 4, dead: 1, ..UrlFigures::default() },
+            hosts: HostFigures { known: 3, parked: 1, ..HostFigures::default() },
+            outcomes: BTreeMap::from([(Outcome::Ok, 110), (Outcome::ClientError, 10)]),
+            lag_seconds: 0.0,
+            queues: BTreeMap::new(),
+            next_wake: None,
+            parked: Vec::new(),
+        };
+        let parked = ParkedHost {
+            host_key: HostKey::parse("http://a.test").unwrap(),
+            reason: "robots.txt unreachable".into(),
+            until: Some(Timestamp::from_secs(100)),
+            queued: 2,
+        };
+        Report {
+            ended: Ending::Done,
+            status,
+            waiting: vec![parked],
+            took: Duration::from_secs(40),
+            at: Timestamp::from_secs(40),
+            places: places(&Config::default()),
+        }
+    }
+
+    #[test]
+    fn the_summary_says_what_was_done_and_where_it_lies() {
+        let (output, results, _) = capture::output(Form::Text);
+        report().print(&output).unwrap();
+        expect_test::expect![[r#"
+            120 pages in 40 s, 3.0 a second, 2.5 MiB (done)
+
+            outcomes  ok 110 · client_error 10
+            hosts     3 known, 1 parked
+            urls      130 known, 4 refused by robots.txt, 1 dead
+            data      data
+            archive   data/archive
+            index     data/index
+            pages     data/pages
+
+            WAITING HOST   QUEUED  UNTIL     REASON
+            http://a.test       2  in 1 min  robots.txt unreachable
+        "#]]
+        .assert_eq(&results.text());
+    }
+
+    #[test]
+    fn the_summary_for_programs_is_one_object() {
+        let (output, results, _) = capture::output(Form::Json);
+        report().print(&output).unwrap();
+        let told: Value = serde_json::from_str(&results.text()).unwrap();
+        assert_eq!((&told["ended"], &told["pages"]), (&json!("done"), &json!(120)));
+        assert_eq!(told["outcomes"], json!({ "ok": 110, "client_error": 10 }));
+        assert_eq!(told["urls"]["known"], 130);
+        assert_eq!(told["waiting"][0]["until"], "1970-01-01T00:01:40.000Z");
+        assert_eq!(told["places"]["archive"], "data/archive");
+        assert_eq!(report().exit(), Exit::Done);
+        let stopped = Report { ended: Ending::Interrupted, ..report() };
+        assert_eq!(stopped.exit(), Exit::Interrupted);
+    }
+}

@@ -20,6 +20,7 @@ struct Asked {
     uri: String,
     body: Value,
     content_type: Option<String>,
+    authorization: Option<String>,
 }
 
 /// A daemon that has its answers by heart.
@@ -44,12 +45,13 @@ impl Fake {
         let answer = move |uri: Uri, headers: HeaderMap, body: Bytes| {
             let kept = Arc::clone(&kept);
             async move {
+                let header =
+                    |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
                 let asked = Asked {
                     uri: uri.to_string(),
                     body: serde_json::from_slice(&body).unwrap_or_default(),
-                    content_type: headers
-                        .get("content-type")
-                        .map(|value| value.to_str().unwrap().to_owned()),
+                    content_type: header("content-type"),
+                    authorization: header("authorization"),
                 };
                 kept.lock().unwrap().push(asked.clone());
                 answer(&asked)
@@ -292,4 +294,17 @@ async fn the_daemon_of_a_data_directory_is_found_by_its_address() {
     assert_eq!(status.exit, Exit::Done, "{}", status.notes);
     let hosts = run(Form::Json, &["hosts", "--all", "--data", data]).await;
     assert_eq!(hosts.exit, Exit::Done, "{}", hosts.notes);
+}
+
+#[tokio::test]
+async fn the_token_of_the_configuration_goes_with_every_request() {
+    let fake = Fake::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mehman.toml");
+    std::fs::write(&file, "[admin]\ntoken = \"geheim\"\n").unwrap();
+    let line = ["status", "--config", file.to_str().unwrap()];
+    assert_eq!(fake.run(Form::Json, &line).await.exit, Exit::Done);
+    assert_eq!(fake.asked()[0].authorization.as_deref(), Some("Bearer geheim"));
+    fake.run(Form::Json, &["status"]).await;
+    assert_eq!(fake.asked()[1].authorization, None);
 }
