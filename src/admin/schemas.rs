@@ -180,7 +180,8 @@ fn hosts() -> Shapes {
     allowance.extend(set.clone());
     let mut patch = vec![("paused", or_null(&truth()))];
     patch.extend(set);
-    let counts = ["known", "queued", "deferred", "sleeping", "dead"].map(|name| (name, whole()));
+    let counts =
+        ["known", "queued", "deferred", "sleeping", "dead", "seeds"].map(|name| (name, whole()));
     let mut host = host_summary();
     host.extend([
         ("robots", robots),

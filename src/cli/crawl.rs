@@ -114,7 +114,7 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
     };
     let Job { config, seeds, listener, patience } = job;
     let base = node.status().await;
-    let announced = listener.map(|listener| serve_admin(&node, listener, &config, output));
+    let announced = listener.map(|listener| serve_admin(&mut node, listener, &config, output));
     // A failure from here on stops the crawler in order before it is told.
     let (announced, ready) = match announced.transpose() {
         Ok(announced) => (announced, Ok(())),
@@ -159,7 +159,7 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
 }
 
 fn serve_admin(
-    node: &Node,
+    node: &mut Node,
     listener: TcpListener,
     config: &Config,
     output: &Output,

@@ -96,7 +96,7 @@ impl Zone {
 /// The SOA record of the zone a name is in: the sandbox's, or the root's for all others.
 fn authority(name: &str) -> Record {
     let inside = name.strip_suffix(ZONE).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    let zone = if inside { Name::from_ascii("sandbox.test.") } else { Ok(Name::root()) };
+    let zone = if inside { Name::from_ascii("test.") } else { Ok(Name::root()) };
     let zone = zone.expect("a constant that is a name");
     let soa = SOA::new(zone.clone(), zone.clone(), 1, 3600, 600, 86_400, TTL_SECS);
     Record::from_rdata(zone, TTL_SECS, RData::SOA(soa))

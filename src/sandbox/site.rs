@@ -15,11 +15,11 @@ use super::options::SandboxOptions;
 use super::words::{SECTIONS, SLUGS};
 
 /// The zone all hosts live in.
-pub(super) const ZONE: &str = "sandbox.test";
+pub(super) const ZONE: &str = "test";
 /// A name that does not exist (NXDOMAIN).
-pub(super) const MISSING_NAME: &str = "nowhere.sandbox.test";
+pub(super) const MISSING_NAME: &str = "nowhere.test";
 /// A name whose look-up fails (SERVFAIL).
-pub(super) const FAILING_NAME: &str = "servfail.sandbox.test";
+pub(super) const FAILING_NAME: &str = "servfail.test";
 /// Days the calendar goes on for: without end for any crawler, with one for arithmetic.
 pub(super) const CALENDAR_DAYS: u32 = 1_000_000;
 

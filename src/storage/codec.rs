@@ -136,7 +136,7 @@ mod tests {
         let error = decode::<HostRecord>(Kind::Host, &[1, 3, b'x']).unwrap_err().to_string();
         assert!(error.contains("host row of version 1") && error.contains("HostRecord"), "{error}");
         assert!(decode::<HostCounts>(Kind::Counts, &[]).is_err());
-        assert!(decode::<HostCounts>(Kind::Counts, &[0, 0, 0, 0, 0, 0]).is_err());
-        assert!(decode::<HostCounts>(Kind::Counts, &[1, 0, 0, 0, 0, 0, 7]).is_err());
+        assert!(decode::<HostCounts>(Kind::Counts, &[0, 0, 0, 0, 0, 0, 0]).is_err());
+        assert!(decode::<HostCounts>(Kind::Counts, &[1, 0, 0, 0, 0, 0, 0, 7]).is_err());
     }
 }

@@ -187,7 +187,7 @@ async fn a_page_without_a_document_is_only_reported() {
     let shard = bench.shard.clone();
     let (reasons, permit) = (Vec::new(), Permit::free());
     let expected =
-        PublishedPage { row: row.clone(), links: 1, duplicate_of: None, parser_version: 1 };
+        PublishedPage { row: row.clone(), links: 1, duplicate_of: None, parser_version: 0 };
     bench.publish_page(FinishedPage { row, document: None, links: 1, reasons, shard, permit });
     let batch = bench.heard.recv().await.unwrap();
     assert_eq!(batch.pages, [expected]);

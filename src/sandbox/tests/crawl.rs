@@ -93,7 +93,7 @@ async fn a_plain_crawl_finds_exactly_the_truth() {
     assert_eq!(found.errors, truth.errors);
     assert_eq!(found.unreachable, truth.unreachable);
     assert!(found.refused.is_subset(&truth.refused) && found.refused.len() >= 4);
-    assert!(truth.hosts_unreachable.contains("site-003.sandbox.test"));
+    assert!(truth.hosts_unreachable.contains("site-003.test"));
     assert!(!truth.nofollow_only.is_empty() && !truth.duplicates.is_empty());
     let port = sandbox.http_port();
     let asked: BTreeSet<String> = sandbox
@@ -119,6 +119,6 @@ fn the_truth_of_the_default_web_knows_every_host_and_page() {
         + truth.refused.len()
         + truth.nofollow_only.len();
     assert_eq!(known, planned);
-    let nowhere = ["nowhere.sandbox.test", "servfail.sandbox.test", "site-003.sandbox.test"];
+    let nowhere = ["nowhere.test", "servfail.test", "site-003.test"];
     assert_eq!(truth.hosts_unreachable.iter().collect::<Vec<_>>(), nowhere);
 }

@@ -37,7 +37,7 @@ pub(super) fn settings() -> HostSettings {
             max_in_flight: 1,
             daily_pages: 100_000,
         },
-        retries: Retries { base: secs(30), factor: 4, max_attempts: 5 },
+        retries: Retries { base: secs(30), factor: 4.0, max_attempts: 5 },
         lease: secs(300),
         robots: Arc::new(RobotsSettings::default()),
         max_redirects: 5,
