@@ -17,6 +17,7 @@ use object_store::{
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::{AddressActor, AddressArgs, FrontierSettings, ShardActor, ShardArgs, SharedQuota};
 use crate::policy::address_clock::AddressRules;
@@ -413,6 +414,7 @@ pub(super) struct Rig {
     parse: async_channel::Sender<ParseJob>,
     pub(super) pages: async_channel::Receiver<ParseJob>,
     pub(super) visits: Arc<Mutex<Vec<Visit>>>,
+    fetching: Arc<Mutex<JoinSet<()>>>,
     pub(super) parsed: Arc<Mutex<Vec<String>>>,
 }
 
@@ -470,6 +472,7 @@ impl Rig {
             parse,
             pages,
             visits: Arc::default(),
+            fetching: Arc::default(),
             parsed: Arc::default(),
             setting,
         };
@@ -524,8 +527,15 @@ impl Rig {
         }
     }
 
-    /// A clean stop of every shard.
+    /// A clean stop of every shard, what is in flight first.
     pub(super) async fn close(&mut self) {
+        for shard in &self.shards {
+            shard.send_message(ShardMsg::Drain).unwrap();
+        }
+        while self.fetching() > 0 {
+            self.pass(Duration::from_millis(10)).await;
+        }
+        self.pass(Duration::from_millis(100)).await;
         for shard in self.shards.drain(..) {
             let (answer, closed) = Answer::channel();
             shard.send_message(ShardMsg::Close(answer)).unwrap();
@@ -539,6 +549,7 @@ impl Rig {
         for shard in self.shards.drain(..) {
             shard.kill_and_wait(None).await.unwrap();
         }
+        self.fetching.lock().unwrap().abort_all();
         while self.jobs.try_recv().is_ok() {}
         while self.pages.try_recv().is_ok() {}
         self.quota = SharedQuota::new(Quota::new(self.setting.quota, 0));
@@ -606,13 +617,20 @@ impl Rig {
     pub(super) fn serve(&self, web: Web) {
         let jobs = self.jobs.clone();
         let (world, visits) = (self.world.clone(), Arc::clone(&self.visits));
+        let fetching = Arc::clone(&self.fetching);
         tokio::spawn(async move {
             while let Ok(job) = jobs.recv().await {
-                let (world, visits) = (world.clone(), Arc::clone(&visits));
                 let reply = web(&job.lease);
-                tokio::spawn(async move { fetch(world, visits, job, reply).await });
+                let work = fetch(world.clone(), Arc::clone(&visits), job, reply);
+                fetching.lock().unwrap().spawn(work);
             }
         });
+    }
+
+    fn fetching(&self) -> usize {
+        let mut fetching = self.fetching.lock().unwrap();
+        while fetching.try_join_next().is_some() {}
+        fetching.len()
     }
 
     /// Parsers and outputs: every page is published at once.
