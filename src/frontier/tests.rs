@@ -5,3 +5,4 @@ mod restart;
 mod failure;
 mod operators;
 mod clocks;
+mod chaos;
