@@ -67,6 +67,9 @@ impl Actor for HostActor {
             HostMsg::WindowLoaded(request, rows) => {
                 host.step(HostEvent::WindowLoaded { request, rows })
             }
+            HostMsg::Moved { lease, not_before, expires_at } => {
+                host.step(HostEvent::Moved { lease, not_before, expires_at })
+            }
             HostMsg::Ended(completion) => host.step(HostEvent::Ended(completion)),
             HostMsg::RunErrand(errand) => host.step(HostEvent::ErrandCame(errand)),
             HostMsg::ErrandEnded(completion) => host.step(HostEvent::ErrandEnded(completion)),
