@@ -292,7 +292,7 @@ async fn a_crawl_of_the_sandbox_finds_exactly_the_truth() {
         .map(|w| w["host_key"].as_str().unwrap())
         .collect();
     for host in &truth.hosts_unreachable {
-        assert!(waiting.iter().any(|key| key.contains(host.as_str())), "{host} not in {waiting:?}");
+        assert!(waiting.iter().any(|key| key.contains(host.as_str())), "{host} not in {told}");
     }
     web.shutdown().await;
 }
