@@ -44,6 +44,12 @@ impl Actor for ShardActor {
         Ok(recover::recover(me, args).await?)
     }
 
+    /// What the process before left behind goes on at once.
+    async fn post_start(&self, _me: ActorRef<ShardMsg>, shard: &mut Shard) -> Handled {
+        shard.go_on();
+        Ok(())
+    }
+
     async fn handle(&self, _me: ActorRef<ShardMsg>, msg: ShardMsg, shard: &mut Shard) -> Handled {
         match msg {
             ShardMsg::Admit(batch) => shard.admit(batch),

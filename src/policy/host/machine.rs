@@ -280,6 +280,24 @@ impl HostMachine {
         clock.max(asked).max(robots).max(budget)
     }
 
+    /// Which of the things that must pass before the next request passes last (B1).
+    pub fn waits_for(&self) -> Reason {
+        let until = self.ready_at();
+        if let RobotsState::Unreachable { since, why, .. } = &self.robots
+            && self.errands.is_empty()
+            && self.robots_wait() == Some(until)
+        {
+            return Reason::RobotsUnreachable { since: *since, why: why.clone() };
+        }
+        if self.record.site_wait_until == Some(until) {
+            return Reason::SiteAskedToWait { until };
+        }
+        if self.record.next_allowed_at < until {
+            return Reason::DailyBudget { max: self.daily_budget(), until };
+        }
+        Reason::HostClock { until, set_by: self.record.set_by }
+    }
+
     /// Robots that cannot be had and leave no good copy: nothing until the next try, or until they
     /// count as missing for good.
     pub(super) fn robots_wait(&self) -> Option<Timestamp> {

@@ -1,0 +1,3 @@
+//! The frontier as a whole, on paused time.
+
+mod flow;
