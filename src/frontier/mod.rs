@@ -15,3 +15,8 @@ pub use host::HostActor;
 pub use registry::{RegistryActor, RegistryArgs};
 pub use settings::{FrontierSettings, HostPolicy, SharedQuota};
 pub use shard::{ShardActor, ShardArgs};
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,15 @@ pub enum HostMsg {
     Admitted(Vec<QueueEntry>),
     /// Rows of its queue that it asked for.
     WindowLoaded(WindowRequest, WindowRows),
+    /// The clock of its address moved a lease of its to a later time.
+    Moved {
+        /// Which.
+        lease: LeaseId,
+        /// Never sent before.
+        not_before: Timestamp,
+        /// Comes back then.
+        expires_at: Timestamp,
+    },
     /// An exchange of one of its leases ended.
     Ended(Box<Completion>),
     /// Another host's robots.txt redirects here.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use ractor::ActorId;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, HostPhase, HostView, Permit};
@@ -25,6 +26,13 @@ pub enum ShardMsg {
     Admit(AdmitBatch),
     /// A host took a step.
     Stepped(Box<Stepped>),
+    /// The actor of a host failed before it was started; nobody else says so.
+    NotStarted {
+        /// Which actor.
+        actor: ActorId,
+        /// Why.
+        why: String,
+    },
     /// A host wrote its snapshot and is about to stop.
     Retired {
         /// Which.
@@ -216,8 +224,8 @@ pub enum StoreReply {
     AdmissionRead(Result<Box<AdmissionRead>, StoreFault>),
     /// A host that is waking.
     HostRead(HostId, Result<Option<Box<HostRead>>, StoreFault>),
-    /// Rows of a host's queue.
-    WindowRead(HostId, Box<WindowRequest>, Result<Box<WindowRows>, StoreFault>),
+    /// Rows of a host's queue, for the actor that asked.
+    WindowRead(HostId, ActorId, Box<WindowRequest>, Result<Box<WindowRows>, StoreFault>),
     /// Entries whose due time has come.
     DueRead(Result<DueRead, StoreFault>),
     /// Sleepers of a host whose rules changed; the flag says that there are more.
@@ -228,6 +236,26 @@ pub enum StoreReply {
     DeadRead(Result<Vec<DeadLetter>, StoreFault>, Answer<Result<u64, String>>),
     /// The row of a sleeping host that an operator's order is for.
     OrderRead(HostOrder, Option<Box<(HostRecord, HostCounts)>>, Answer<Option<HostOverrides>>),
+}
+
+impl StoreReply {
+    /// How a read went; `None` for writes and flushes.
+    pub fn of_read(&self) -> Option<Result<(), &StoreFault>> {
+        fn done<T>(result: &Result<T, StoreFault>) -> Option<Result<(), &StoreFault>> {
+            Some(result.as_ref().map(drop))
+        }
+        match self {
+            Self::Written(_) | Self::Flushed(_) => None,
+            Self::AdmissionRead(read) => done(read),
+            Self::HostRead(_, read) => done(read),
+            Self::WindowRead(_, _, _, read) => done(read),
+            Self::DueRead(read) => done(read),
+            Self::SleepersRead(_, read) => done(read),
+            Self::ToParseRead(read) => done(read),
+            Self::DeadRead(read, _) => done(read),
+            Self::OrderRead(..) => Some(Ok(())),
+        }
+    }
 }
 
 /// Entries that fell due, and when the next one will.

@@ -1,8 +1,8 @@
 //! Admission: candidates in, new URLs queued (D2, F12, I4).
 //!
 //! Batches gather while one is judged. What the fingerprint cache and the filter cannot decide is
-//! read in one gathered read; the next read begins only when the changes before it are written, so
-//! that a URL is never admitted twice (S-4).
+//! read in one gathered read; it begins only when the changes before it are written, so that a URL
+//! is never admitted twice (S-4).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -33,8 +33,6 @@ pub(super) struct Admissions {
     reading: Option<Vec<AdmitBatch>>,
     /// Table keys that the filter called absent when the read began: they need no row.
     absent: BTreeSet<UrlId>,
-    /// The last judgement's changes are not written yet.
-    pub(super) applied: bool,
     /// Hosts that went to rest while a read was under way, with the counts they left.
     retired: BTreeMap<HostId, (HostRecord, HostCounts)>,
 }
@@ -74,7 +72,7 @@ impl Shard {
     /// Starts the next read when the one before is done and written.
     pub(super) fn go_on_admitting(&mut self) {
         let admissions = &mut self.admissions;
-        if admissions.waiting.is_empty() || admissions.reading.is_some() || admissions.applied {
+        if admissions.waiting.is_empty() || admissions.reading.is_some() {
             return;
         }
         let mut batches = Vec::new();
@@ -121,21 +119,23 @@ impl Shard {
         }
         let hosts: Vec<(HostId, HostKey)> =
             hosts.into_iter().map(|key| (self.host_id(&key), key)).collect();
-        self.read(|store| async move {
-            let read = gathered(&store, urls, hosts).await;
-            let reply = StoreReply::AdmissionRead(read.map(Box::new).map_err(fault));
-            ShardMsg::Store(reply)
+        self.once_written(|shard| {
+            shard.read(|store| async move {
+                let read = gathered(&store, urls, hosts).await;
+                let reply = StoreReply::AdmissionRead(read.map(Box::new).map_err(fault));
+                ShardMsg::Store(reply)
+            });
         });
     }
 
     /// The read is done: every candidate is judged, in order.
     pub(super) fn admission_read(&mut self, read: Result<Box<AdmissionRead>, StoreFault>) {
         let Some(batches) = self.admissions.reading.take() else { return };
+        let retired = std::mem::take(&mut self.admissions.retired);
         let read = match read {
             Ok(read) => read,
-            Err(failure) => {
+            Err(_) => {
                 // Nothing was judged: they wait at the front for the next read.
-                self.commit.failure = Some(format!("{failure:?}"));
                 batches
                     .into_iter()
                     .rev()
@@ -143,7 +143,6 @@ impl Shard {
                 return;
             }
         };
-        let retired = std::mem::take(&mut self.admissions.retired);
         let mut judgement = Judgement::default();
         let mut answers: Vec<(Answer<AdmitAnswer>, AdmitAnswer)> = Vec::new();
         for batch in batches {
@@ -231,7 +230,6 @@ impl Shard {
                     None => {
                         let record = HostRecord::new(key.clone());
                         judgement.hosts.insert(id, (record, HostCounts::default(), true));
-                        self.totals.hosts += 1;
                         return id;
                     }
                 }
@@ -250,6 +248,7 @@ impl Shard {
                 continue;
             };
             if is_new {
+                self.totals.hosts += 1;
                 changes.push(Change::PutHost(id, Box::new(record.clone())));
             }
             changes.push(Change::PutCounts(id, counts));
@@ -265,7 +264,6 @@ impl Shard {
                 self.ready.hasten(id, at);
             }
         }
-        self.admissions.applied = !changes.is_empty();
         self.put(changes);
     }
 }

@@ -4,27 +4,28 @@
 //! `data.flush_interval` after a write, and at once (at most every 20 ms) where a grant or an
 //! asker waits for it, or a site asked for a wait (I3).
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::ActorProcessingErr;
 use tracing::{error, warn};
 
-use super::state::{Shard, fault};
+use super::state::{Closing, Shard, fault};
 use crate::policy::change::Change;
 use crate::protocol::Answer;
 use crate::protocol::ParseJob;
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{AdmitAnswer, StoreFault, StoreReply};
 use crate::storage::Batch;
-use crate::types::{EventSeq, HostId, HostOverrides, LeaseId, Timestamp, UrlId, UrlVersion};
+use crate::types::{EventSeq, HostOverrides, LeaseId, Timestamp, UrlId, UrlVersion};
 
 /// Urgent flushes of a shard are at least this far apart.
 const URGENT_APART: Duration = Duration::from_millis(20);
 /// A flush or a write that takes longer has failed.
 const STORE_DEADLINE: Duration = Duration::from_secs(30);
 /// After a failure of the store it is tried again after this.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What waits for a batch.
 #[derive(Debug)]
@@ -39,12 +40,21 @@ pub(super) enum Then {
     Committed(Answer<()>, Vec<(UrlId, UrlVersion)>),
     /// What fell due is in the queues.
     DueMoved,
-    /// A host is read once more.
-    WakeHost(HostId),
+    /// A read may begin: it sees all that was decided before it was asked for.
+    Read(Later),
     /// Dead letters are back in their queues.
     Requeued(Answer<Result<u64, String>>, u64),
     /// An operator's order is durable.
     Ordered(Answer<Option<HostOverrides>>, HostOverrides),
+}
+
+/// What the shard does later.
+pub(super) struct Later(Box<dyn FnOnce(&mut Shard) + Send>);
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
 }
 
 /// Changes that have not been written, and who waits for them.
@@ -56,15 +66,24 @@ struct Group {
     urgent: bool,
 }
 
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.written.is_empty() && self.durable.is_empty()
+    }
+}
+
 /// The state of the writer.
 #[derive(Debug, Default)]
 pub(super) struct Commit {
     next: Group,
     writing: Option<(Arc<Vec<Change>>, Group)>,
+    /// The write under way has failed, and is tried again when its time comes.
+    write_failed: bool,
     /// Written, not durable.
     unflushed: Vec<Then>,
     dirty: bool,
-    flushing: Option<Vec<Then>>,
+    /// Who waits for the flush under way, and the last event that it makes durable.
+    flushing: Option<(Vec<Then>, EventSeq)>,
     flush_at: Option<Timestamp>,
     flushed_at: Timestamp,
     retry_at: Option<Timestamp>,
@@ -81,19 +100,30 @@ impl Commit {
 
     /// When the writer wants the clock.
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
-        let flush = self.flush_at.filter(|_| self.flushing.is_none());
-        [flush, self.retry_at].into_iter().flatten().min()
+        // After a failure nothing is tried before its time, whatever else is due.
+        self.retry_at.or_else(|| self.flush_at.filter(|_| self.flushing.is_none()))
     }
 
-    /// Nothing is on its way.
+    /// Nothing is on its way, and nobody waits.
     pub(super) fn is_settled(&self) -> bool {
-        self.next.changes.is_empty() && self.writing.is_none() && self.flushing.is_none()
+        let durable = self.flushing.is_none() && self.unflushed.is_empty();
+        self.next.is_empty() && self.writing.is_none() && durable
+    }
+
+    /// Whatever was decided can be read.
+    fn is_written(&self) -> bool {
+        self.next.changes.is_empty() && self.writing.is_none()
+    }
+
+    /// Whatever was written is durable.
+    fn is_durable(&self) -> bool {
+        !self.dirty && self.flushing.is_none()
     }
 
     /// Changes that are not durable.
     pub(super) fn waiting(&self) -> usize {
         let writing = self.writing.as_ref().map_or(0, |(changes, _)| changes.len());
-        let flushing = self.flushing.as_ref().map_or(0, Vec::len);
+        let flushing = self.flushing.as_ref().map_or(0, |(waiting, _)| waiting.len());
         self.next.changes.len() + writing + self.unflushed.len() + flushing
     }
 }
@@ -114,6 +144,15 @@ impl Shard {
         self.commit.next.written.push(then);
     }
 
+    /// Begins a read that must see all that was decided so far: at once, or when it is written.
+    pub(super) fn once_written(&mut self, read: impl FnOnce(&mut Self) + Send + 'static) {
+        if self.commit.is_written() {
+            read(self);
+        } else {
+            self.when_written(Then::Read(Later(Box::new(read))));
+        }
+    }
+
     /// Done when the next batch is durable.
     pub(super) fn when_durable(&mut self, then: Then) {
         self.commit.next.durable.push(then);
@@ -125,14 +164,19 @@ impl Shard {
         if self.commit.retry_at.is_some_and(|at| at > now) {
             return;
         }
-        let retried = self.commit.retry_at.take().is_some();
-        let next = &self.commit.next;
-        let some = !next.changes.is_empty() || !next.written.is_empty() || !next.durable.is_empty();
-        if retried && let Some((changes, _)) = &self.commit.writing {
+        self.commit.retry_at = None;
+        if std::mem::take(&mut self.commit.write_failed)
+            && let Some((changes, _)) = &self.commit.writing
+        {
             let changes = Arc::clone(changes);
             self.write(changes);
-        } else if self.commit.writing.is_none() && some {
+        }
+        while self.commit.writing.is_none() && !self.commit.next.is_empty() {
             let mut group = std::mem::take(&mut self.commit.next);
+            if group.changes.is_empty() {
+                self.group_written(group);
+                continue;
+            }
             let changes = Arc::new(std::mem::take(&mut group.changes));
             self.commit.writing = Some((Arc::clone(&changes), group));
             self.write(changes);
@@ -140,14 +184,15 @@ impl Shard {
         let due = self.commit.flush_at.is_some_and(|at| at <= now);
         if due && self.commit.flushing.is_none() {
             self.commit.flush_at = None;
-            self.commit.flushing = Some(std::mem::take(&mut self.commit.unflushed));
+            let waiting = std::mem::take(&mut self.commit.unflushed);
+            self.commit.flushing = Some((waiting, self.commit.written_event));
             self.commit.dirty = false;
             self.flush();
         }
     }
 
     fn write(&self, changes: Arc<Vec<Change>>) {
-        self.read(|store| async move {
+        self.run(Duration::ZERO, |store| async move {
             let mut batch = Batch::new();
             for change in changes.iter() {
                 batch.push(change.clone());
@@ -159,7 +204,7 @@ impl Shard {
     }
 
     fn flush(&self) {
-        self.read(|store| async move {
+        self.run(Duration::ZERO, |store| async move {
             let flushed = store.flush(STORE_DEADLINE).await;
             ShardMsg::Store(StoreReply::Flushed(flushed.map_err(fault)))
         });
@@ -177,19 +222,38 @@ impl Shard {
                     self.commit.written_event = last;
                 }
                 if let Some((_, group)) = self.commit.writing.take() {
-                    self.schedule_flush(group.urgent);
                     self.commit.dirty = true;
-                    self.commit.unflushed.extend(group.durable);
-                    group.written.into_iter().for_each(|then| self.then(then));
+                    self.group_written(group);
                 }
-                self.admissions.applied = false;
                 Ok(())
             }
-            Err(failure) => self.store_failed(failure),
+            Err(failure) => {
+                self.commit.write_failed = true;
+                self.store_failed(failure)
+            }
+        }
+    }
+
+    /// A group can be read; who waits for more waits on, unless all is durable already.
+    fn group_written(&mut self, group: Group) {
+        let Group { written, durable, urgent, .. } = group;
+        written.into_iter().for_each(|then| self.then(then));
+        if self.commit.is_durable() {
+            return durable.into_iter().for_each(|then| self.then(then));
+        }
+        self.schedule_flush(urgent);
+        self.commit.unflushed.extend(durable);
+    }
+
+    /// What is written is made durable now: the shard is closing.
+    pub(super) fn flush_now(&mut self) {
+        if self.commit.dirty {
+            self.commit.flush_at = Some(self.now());
         }
     }
 
     fn schedule_flush(&mut self, urgent: bool) {
+        let urgent = urgent || !matches!(self.closing, Closing::No);
         let apart = if urgent { URGENT_APART } else { self.settings().flush_interval };
         let since = if urgent { self.commit.flushed_at } else { self.now() };
         let at = since + apart;
@@ -201,12 +265,12 @@ impl Shard {
         &mut self,
         result: Result<(), StoreFault>,
     ) -> Result<(), ActorProcessingErr> {
-        let waiting = self.commit.flushing.take().unwrap_or_default();
+        let (waiting, last_event) = self.commit.flushing.take().unwrap_or_default();
         match result {
             Ok(()) => {
                 self.commit.failure = None;
                 self.commit.flushed_at = self.now();
-                self.commit.last_event = self.commit.written_event;
+                self.commit.last_event = self.commit.last_event.max(last_event);
                 waiting.into_iter().for_each(|then| self.then(then));
                 Ok(())
             }
@@ -235,6 +299,18 @@ impl Shard {
         }
     }
 
+    /// A read failed: it is tried again after a while. A fenced owner stops at once (I1).
+    pub(super) fn read_failed(&mut self, failure: &StoreFault) -> Result<(), ActorProcessingErr> {
+        match failure {
+            StoreFault::Fenced => self.store_failed(StoreFault::Fenced),
+            StoreFault::Failed(why) => {
+                warn!(shard = self.id.0, why, "store cannot be read, tried again");
+                self.unreadable = Some(why.clone());
+                Ok(())
+            }
+        }
+    }
+
     fn then(&mut self, then: Then) {
         match then {
             Then::Admitted(answers) => {
@@ -247,7 +323,7 @@ impl Shard {
                 answer.send(());
             }
             Then::DueMoved => self.due_reading = false,
-            Then::WakeHost(host) => self.read_host(host),
+            Then::Read(Later(read)) => read(self),
             Then::Requeued(answer, count) => answer.send(Ok(count)),
             Then::Ordered(answer, overrides) => answer.send(Some(overrides)),
         }

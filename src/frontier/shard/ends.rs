@@ -3,7 +3,6 @@
 use super::recover::PAGES_ROW;
 use super::state::{Shard, Stage};
 use crate::policy::change::Change;
-use crate::protocol::HostMsg;
 use crate::protocol::shard::EndedReport;
 use crate::types::{LeaseId, LeaseKind, LedgerRow, Outcome, Timestamp, ToParse};
 
@@ -65,7 +64,7 @@ impl Shard {
         if let Some(response) = response {
             self.arriving.insert(lease, (response, permit));
         }
-        self.tell(host, HostMsg::Ended(Box::new(completion)));
+        self.end(host, completion);
     }
 
     /// Leases that their host has ended: places are given back, figures move, pages go to parsers.
@@ -73,6 +72,7 @@ impl Shard {
         for Told { ended, to_parse } in told {
             let Some(end) = ended else { continue };
             let arrived = self.arriving.remove(&end.lease);
+            self.ends.remove(&end.lease);
             let Some(granted) = self.leases.remove(&end.lease) else { continue };
             let domain = granted.lease.host.domain().to_owned();
             self.domains.ended(&domain, end.ended_at);

@@ -4,18 +4,21 @@
 //! - G-2 Lease, ledger row and the taking from the queue are one batch (F5, B2).
 //! - G-3 Only a durable lease is sent (I7).
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use tracing::debug;
 
 use super::commit::Then;
-use super::state::{Granted, Shard, Stage};
+use super::state::{Granted, Shard, Stage, fault};
 use crate::policy::change::Change;
 use crate::policy::host::{Errand, Grant};
+use crate::protocol::shard::{HostRead, StoreReply};
 use crate::protocol::{AddressMsg, Answer, FetchJob, HostMsg, ShardMsg};
 use crate::types::{
-    Completion, HostId, HostKey, Lease, LeaseId, LeaseKind, LedgerRow, Outcome, Reason, Timestamp,
+    Completion, HostCounts, HostId, HostKey, HostRecord, Lease, LeaseId, LeaseKind, LedgerRow,
+    Outcome, Reason, Timestamp,
 };
 use crate::world::Resolved;
 
@@ -95,10 +98,16 @@ impl Shard {
             return self.give_up(lease, Outcome::Cancelled, Reason::Stopping);
         };
         let span = granted.lease.expires_at.since(granted.lease.not_before);
+        let moved = not_before > granted.lease.not_before;
         granted.lease.not_before = granted.lease.not_before.max(not_before);
         granted.lease.expires_at = granted.lease.not_before + span;
         granted.stage = Stage::Writing;
-        let lease_row = granted.lease.clone();
+        let (host, lease_row) = (granted.host, granted.lease.clone());
+        if moved {
+            let (not_before, expires_at) = (lease_row.not_before, lease_row.expires_at);
+            self.tell(host, HostMsg::Moved { lease, not_before, expires_at });
+        }
+        let Some(granted) = self.leases.get(&lease) else { return };
         let row = LedgerRow::Granted {
             lease: Box::new(lease_row.clone()),
             set_by: granted.set_by,
@@ -141,7 +150,21 @@ impl Shard {
         let Some(granted) = self.leases.get(&lease) else { return };
         let completion = Completion::failed(&granted.lease, self.now(), outcome, reason);
         let host = granted.host;
-        self.tell(host, HostMsg::Ended(Box::new(completion)));
+        self.end(host, completion);
+    }
+
+    /// The host of a lease hears of its end, and hears it again if it fails before it is done.
+    pub(super) fn end(&mut self, host: HostId, completion: Completion) {
+        let completion = Box::new(completion);
+        self.ends.entry(completion.lease).or_insert_with(|| completion.clone());
+        self.tell(host, HostMsg::Ended(completion));
+    }
+
+    /// F5: hosts whose leases ran out hear of it, also while nothing is granted.
+    pub(super) fn expire_leases(&mut self, now: Timestamp) {
+        let late = self.leases.values().filter(|granted| granted.lease.expires_at <= now);
+        let hosts: BTreeSet<HostId> = late.map(|granted| granted.host).collect();
+        hosts.into_iter().for_each(|host| self.tell(host, HostMsg::Wake));
     }
 
     /// The leases of a host that have not ended.
@@ -185,17 +208,17 @@ impl Shard {
     fn ensure_host(&mut self, key: &HostKey) {
         let (id, key) = (self.host_id(key), key.clone());
         self.waking.entry(id).or_default();
-        self.read(|store| async move {
-            let read = async {
-                let robots = store.robots(id).await?;
-                let found = store.host(id).await?;
-                let (record, counts) = found.unwrap_or_else(|| {
-                    (crate::types::HostRecord::new(key), crate::types::HostCounts::default())
-                });
-                Ok(Some(Box::new(crate::protocol::shard::HostRead { record, counts, robots })))
-            };
-            let read = read.await.map_err(super::state::fault);
-            ShardMsg::Store(crate::protocol::shard::StoreReply::HostRead(id, read))
+        self.once_written(move |shard| {
+            shard.read(|store| async move {
+                let read = async {
+                    let robots = store.robots(id).await?;
+                    let found = store.host(id).await?;
+                    let (record, counts) =
+                        found.unwrap_or_else(|| (HostRecord::new(key), HostCounts::default()));
+                    Ok(Some(Box::new(HostRead { record, counts, robots })))
+                };
+                ShardMsg::Store(StoreReply::HostRead(id, read.await.map_err(fault)))
+            });
         });
     }
 

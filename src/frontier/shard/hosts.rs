@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use ractor::{ActorId, ActorRuntime};
+use ractor::{ActorId, ActorRuntime, SpawnErr};
+use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::commit::Then;
+use super::commit::RETRY_AFTER;
 use super::ends::Told;
 use super::recover::add;
-use super::state::{MoveKind, Resident, Shard, Waking, fault};
+use super::state::{Closing, MoveKind, Resident, Shard, Waking, fault};
 use crate::frontier::host::{HostActor, HostArgs, offer_was_granted};
 use crate::policy::change::Change;
 use crate::policy::host::{Effects, HostSeed};
@@ -21,12 +22,19 @@ use crate::types::{HostCounts, HostId, LeaseId, QueueEntry, Reason, Timestamp, U
 const REST_AFTER: Duration = Duration::from_secs(10);
 /// An actor that fails this often in a row has its host parked (A1).
 const FAILURES_MAX: u32 = 3;
+/// A host that something above it holds back for a moment is asked again after this.
+const AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// A crawl at its cap on pages asks again after this whether one has come free.
+const CAP_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Sleepers judged again at once.
 const SLEEPERS_AT_ONCE: usize = 1000;
 /// Hosts that wait for long, kept for operators.
 const LONG_WAITS_MAX: usize = 100;
 /// How long is long.
 const LONG_WAIT: Duration = Duration::from_secs(30);
+
+/// The start of an actor that is under way.
+type Starting = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
 
 impl Shard {
     /// Sends a host a message; one at rest is woken first.
@@ -50,24 +58,28 @@ impl Shard {
     /// Begins to wake a host, or finds that it is being woken.
     pub(super) fn wake(&mut self, host: HostId) -> &mut Waking {
         if !self.waking.contains_key(&host) {
-            // Its row may be on its way to the store: it is read behind what is being written.
-            if self.commit.is_settled() {
-                self.read_host(host);
-            } else {
-                self.when_written(Then::WakeHost(host));
-            }
+            self.waking.insert(host, Waking::default());
+            self.read_host(host);
         }
         self.waking.entry(host).or_default()
     }
 
-    pub(super) fn read_host(&self, host: HostId) {
-        self.read(|store| async move {
-            let read = async {
-                let Some((record, counts)) = store.host(host).await? else { return Ok(None) };
-                let robots = store.robots(host).await?;
-                Ok(Some(Box::new(HostRead { record, counts, robots })))
-            };
-            ShardMsg::Store(StoreReply::HostRead(host, read.await.map_err(fault)))
+    /// I3: a row is read when all that was decided about its host is in it.
+    fn read_host(&mut self, host: HostId) {
+        self.read_host_after(host, Duration::ZERO);
+    }
+
+    fn read_host_after(&mut self, host: HostId, wait: Duration) {
+        self.once_written(move |shard| {
+            let wait = if shard.unreadable.is_some() { wait.max(RETRY_AFTER) } else { wait };
+            shard.run(wait, |store| async move {
+                let read = async {
+                    let Some((record, counts)) = store.host(host).await? else { return Ok(None) };
+                    let robots = store.robots(host).await?;
+                    Ok(Some(Box::new(HostRead { record, counts, robots })))
+                };
+                ShardMsg::Store(StoreReply::HostRead(host, read.await.map_err(fault)))
+            });
         });
     }
 
@@ -81,7 +93,7 @@ impl Shard {
         match read {
             Ok(Some(_)) if waking.stale => {
                 waking.stale = false;
-                self.when_written(Then::WakeHost(host));
+                self.read_host(host);
             }
             Ok(Some(read)) => self.start_host(host, *read),
             Ok(None) => {
@@ -91,10 +103,7 @@ impl Shard {
                 due.for_each(|_| self.due_moved());
                 self.ready.set(host, None);
             }
-            Err(failure) => {
-                self.commit.failure = Some(format!("{failure:?}"));
-                self.when_written(Then::WakeHost(host));
-            }
+            Err(_) => self.read_host(host),
         }
     }
 
@@ -117,11 +126,13 @@ impl Shard {
         };
         let args = HostArgs { seed, world: self.world.clone(), shard: self.me.clone() };
         let cell = self.me.get_cell();
-        let Ok((actor, _)) = ActorRuntime::spawn_linked_instant(None, HostActor, args, cell) else {
+        let started = ActorRuntime::spawn_linked_instant(None, HostActor, args, cell);
+        let Ok((actor, starting)) = started else {
             // Only a name that is taken can refuse a start, and hosts have none.
             return;
         };
         self.actors.insert(actor.get_id(), id);
+        self.watch_start(actor.get_id(), starting);
         let waking = self.waking.remove(&id).unwrap_or_default();
         self.long_waits.remove(&id);
         self.residents.insert(
@@ -140,24 +151,71 @@ impl Shard {
                 sleepers_after: None,
             },
         );
+        if counts == HostCounts::default() {
+            // Woken for another host's errand: its row keeps its clock from now on.
+            self.put_new_row(id);
+        }
         for part in waking.moves {
             self.move_entries(id, part);
         }
         for msg in waking.messages {
             self.tell(id, msg);
         }
-        if waking.wants_offer {
-            self.ready.hasten(id, self.now());
+        if waking.wakes_sleepers {
+            self.read_sleepers(id, None);
         }
+        if waking.wants_offer {
+            self.offer_to_woken(id);
+        }
+    }
+
+    /// ractor tells nobody of an actor that fails before it is started.
+    fn watch_start(&self, actor: ActorId, starting: Starting) {
+        let me = self.me.clone();
+        tokio::spawn(async move {
+            let why = match starting.await {
+                Ok(Ok(_)) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            me.send_message(ShardMsg::NotStarted { actor, why }).ok();
+        });
+    }
+
+    /// The offer that a host was woken for comes before it could be put to rest again.
+    fn offer_to_woken(&mut self, host: HostId) {
+        let now = self.now();
+        if self.may_grant() && self.held_until.is_none() && self.has_credit() {
+            self.offer(host, now);
+        } else {
+            self.ready.hasten(host, now);
+        }
+    }
+
+    fn put_new_row(&mut self, id: HostId) {
+        let Some(resident) = self.residents.get(&id) else { return };
+        if resident.record.generation == 0 {
+            let row = Box::new(resident.record.clone());
+            self.put([Change::PutHost(id, row)]);
+            self.totals.hosts += 1;
+        }
+    }
+
+    /// Nothing holds the whole shard back.
+    pub(super) fn may_grant(&self) -> bool {
+        !self.paused && !self.draining && self.commit.failure.is_none()
+    }
+
+    /// When a host next wants credit and no cap holds all of them back.
+    pub(super) fn next_grant(&self) -> Option<Timestamp> {
+        self.ready.next().max(self.held_until.filter(|_| !self.ready.is_empty()))
     }
 
     /// Offers credit to hosts whose time has come, while there is credit.
     pub(super) fn go_on_granting(&mut self) {
-        if self.paused || self.draining || self.commit.failure.is_some() {
-            return;
-        }
         let now = self.now();
-        while self.has_credit() {
+        self.held_until.take_if(|until| *until <= now);
+        while self.may_grant() && self.held_until.is_none() && self.has_credit() {
             let Some(host) = self.ready.pop_due(now) else { return };
             self.offer(host, now);
         }
@@ -173,27 +231,39 @@ impl Shard {
             self.wake(host).wants_offer = true;
             return;
         };
-        if resident.offer.is_some() {
+        if resident.offer.is_some() || resident.retiring.is_some() {
+            // Its place in the queue is set again by its answer.
             return;
         }
         let departure = now.max(resident.record.next_allowed_at);
-        if let Some(reason) = self.domains.refusal(resident.record.key.domain(), departure) {
+        let domain = resident.record.key.domain();
+        let refusal = self.domains.refusal(domain, departure);
+        if let Some(reason) = refusal.or_else(|| self.domain_is_offered(domain, now)) {
             let until = reason.until().unwrap_or(now + Duration::from_secs(1));
-            let ahead = self.settings().flush_interval;
-            let at = (until - ahead).max(now + Duration::from_millis(10));
-            return self.withheld(host, reason, at);
+            return self.withheld(host, reason, until.max(now + AGAIN_AFTER));
         }
         let reserved = self.quota.lock().reserve(now);
         if let Err(reason) = reserved {
-            let at = reason.until().unwrap_or(now + Duration::from_millis(250));
-            return self.withheld(host, reason, at);
+            // The cap is on the whole crawl: no other host need be asked before.
+            self.held_until = Some(reason.until().unwrap_or(now + CAP_AGAIN_AFTER));
+            return self.withheld(host, reason, now);
         }
         let lease = self.new_lease();
-        self.offers.insert(lease);
+        self.offers.insert(lease, host);
         if let Some(resident) = self.residents.get_mut(&host) {
             resident.offer = Some(lease);
         }
         self.tell(host, HostMsg::Offer(lease));
+    }
+
+    /// D-1: another host of a domain with a clock has an offer that may become the next request.
+    fn domain_is_offered(&self, domain: &str, now: Timestamp) -> Option<Reason> {
+        if self.settings().domain.min_delay.is_zero() {
+            return None;
+        }
+        let mut offered = self.offers.values().filter_map(|host| self.residents.get(host));
+        let offered = offered.any(|resident| resident.record.key.domain() == domain);
+        offered.then_some(Reason::DomainClock { until: now + AGAIN_AFTER })
     }
 
     /// Something above the host holds it back: asked again then.
@@ -228,7 +298,6 @@ impl Shard {
             resident.offer = None;
         }
         let waits = resident.offer.is_some();
-        self.failures.remove(&host);
         if let (Some(lease), Some(answer)) = (offered, &effects.offer) {
             self.offers.remove(&lease);
             if !offer_was_granted(answer) {
@@ -258,6 +327,10 @@ impl Shard {
         let Effects { mut changes, grant, load, errand, errand_ended, .. } = effects;
         self.count(host, figures, &mut changes);
         let told = Told::read(&changes);
+        if !told.is_empty() {
+            // A1: only an exchange that came to its end shows that the host's actor works.
+            self.failures.remove(&host);
+        }
         self.put(changes);
         self.leases_ended(told);
         if let Some(grant) = grant {
@@ -291,8 +364,14 @@ impl Shard {
         }
         changes.push(Change::PutCounts(host, resident.counts));
         if figures.deferred > 0 {
-            let due = changes.iter().filter_map(Change::due);
-            self.next_due = due.chain(self.next_due).min();
+            changes.iter().filter_map(Change::due).for_each(|due| self.deferred_until(due));
+        }
+    }
+
+    /// Something is due then, whatever a read of the index under way may find.
+    pub(super) fn deferred_until(&mut self, due: Timestamp) {
+        for first in [&mut self.next_due, &mut self.late_due] {
+            *first = Some(first.map_or(due, |found| found.min(due)));
         }
     }
 
@@ -306,7 +385,7 @@ impl Shard {
             || resident.offer.is_some()
             || resident.retiring.is_some()
             || resident.sleepers_after.is_some();
-        let closing = !matches!(self.closing, super::state::Closing::No);
+        let closing = !matches!(self.closing, Closing::No);
         if busy || (wanted && !crowded && !closing) {
             return;
         }
@@ -333,9 +412,7 @@ impl Shard {
         self.note_long_wait(host, &resident, next_wake);
         let held = resident.retiring.unwrap_or_default();
         if !held.is_empty() {
-            // Its row may be on its way to the store still: it is read when that is written.
-            self.waking.insert(host, Waking { messages: held, ..Waking::default() });
-            self.when_written(Then::WakeHost(host));
+            self.wake(host).messages = held;
         }
     }
 
@@ -353,13 +430,13 @@ impl Shard {
 
     /// A1: a HostActor failed. It comes back from its snapshot and row; one that fails again and
     /// again is parked.
-    pub(super) fn host_failed(&mut self, actor: ActorId, error: &ractor::ActorProcessingErr) {
+    pub(super) fn host_failed(&mut self, actor: ActorId, error: &str) {
         let Some(host) = self.actors.remove(&actor) else { return };
         let Some(resident) = self.residents.remove(&host) else { return };
         let failures = self.failures.entry(host).or_default();
         *failures += 1;
         let failures = *failures;
-        warn!(host = %resident.record.key, %error, failures, "host actor failed, restarted");
+        warn!(host = %resident.record.key, error, failures, "host actor failed, restarted");
         self.totals.restarts += 1;
         self.admissions.note_retired(host, &resident.record, resident.counts);
         if let Some(lease) = resident.offer {
@@ -367,25 +444,50 @@ impl Shard {
             self.quota.lock().give_back();
         }
         self.ready.set(host, None);
-        let mut messages = resident.retiring.unwrap_or_default();
+        if failures > 1 {
+            // It may be the snapshot that it fails over; the row is enough.
+            self.world.snapshots.remove(host);
+        }
+        let messages = self.told_again(host, failures, resident.retiring.unwrap_or_default());
+        let wakes_sleepers = resident.sleepers_after.is_some();
+        self.waking.insert(host, Waking { messages, wakes_sleepers, ..Waking::default() });
+        let times = failures.saturating_sub(FAILURES_MAX).min(10);
+        let wait = if times == 0 { Duration::ZERO } else { Duration::from_secs(1 << times) };
+        self.read_host_after(host, wait);
+    }
+
+    /// What a host that failed has to hear once more: its mailbox went with it.
+    fn told_again(&self, host: HostId, failures: u32, held: Vec<HostMsg>) -> Vec<HostMsg> {
+        let mut messages = Vec::new();
         if failures >= FAILURES_MAX {
             messages.push(HostMsg::Park(Reason::HostParked { failures }));
+        } else {
+            // One that it may have failed over comes back when its lease runs out.
+            let ends = self.ends.iter().filter(|(lease, _)| {
+                self.leases.get(lease).is_some_and(|granted| granted.host == host)
+            });
+            messages.extend(ends.map(|(_, completion)| HostMsg::Ended(completion.clone())));
         }
-        self.waking.insert(host, Waking { messages, ..Waking::default() });
-        self.when_written(Then::WakeHost(host));
+        let is_new = |msg: &HostMsg| !matches!(msg, HostMsg::Ended(_) | HostMsg::Order(_));
+        messages.extend(held.into_iter().filter(is_new));
+        let orders = self.ordered.iter().filter(|(of, ..)| *of == host);
+        messages.extend(orders.map(|(_, overrides, _)| HostMsg::Order(overrides.clone())));
+        messages
     }
 
     fn read_sleepers(&mut self, host: HostId, after: Option<UrlId>) {
         if let Some(resident) = self.residents.get_mut(&host) {
             resident.sleepers_after = Some(after);
         }
-        self.read(|store| async move {
-            let read = store.sleepers(host, after, SLEEPERS_AT_ONCE).await;
-            let read = read.map(|rows| {
-                let more = rows.len() == SLEEPERS_AT_ONCE;
-                (rows.into_iter().map(|(entry, _)| entry).collect(), more)
+        self.once_written(move |shard| {
+            shard.read(|store| async move {
+                let read = store.sleepers(host, after, SLEEPERS_AT_ONCE).await;
+                let read = read.map(|rows| {
+                    let more = rows.len() == SLEEPERS_AT_ONCE;
+                    (rows.into_iter().map(|(entry, _)| entry).collect(), more)
+                });
+                ShardMsg::Store(StoreReply::SleepersRead(host, read.map_err(fault)))
             });
-            ShardMsg::Store(StoreReply::SleepersRead(host, read.map_err(fault)))
         });
     }
 
@@ -419,11 +521,9 @@ impl Shard {
                     self.read_sleepers(host, last);
                 }
             }
-            Ok(_) => {}
-            Err(failure) => {
-                self.commit.failure = Some(format!("{failure:?}"));
-                self.read_sleepers(host, after);
-            }
+            // One more step, after which an idle host can go to rest.
+            Ok(_) => self.tell(host, HostMsg::Wake),
+            Err(_) => self.read_sleepers(host, after),
         }
     }
 }

@@ -44,10 +44,17 @@ impl Actor for ShardActor {
         Ok(recover::recover(me, args).await?)
     }
 
+    /// What the process before left behind goes on at once.
+    async fn post_start(&self, _me: ActorRef<ShardMsg>, shard: &mut Shard) -> Handled {
+        shard.go_on();
+        Ok(())
+    }
+
     async fn handle(&self, _me: ActorRef<ShardMsg>, msg: ShardMsg, shard: &mut Shard) -> Handled {
         match msg {
             ShardMsg::Admit(batch) => shard.admit(batch),
             ShardMsg::Stepped(stepped) => shard.stepped(*stepped),
+            ShardMsg::NotStarted { actor, why } => shard.host_failed(actor, &why),
             ShardMsg::Retired { host, next_wake } => shard.retired(host, next_wake),
             ShardMsg::Ended(report) => shard.ended(*report),
             ShardMsg::ParserDied { id, version } => shard.parser_died(id, version),
@@ -91,7 +98,7 @@ impl Actor for ShardActor {
         shard: &mut Shard,
     ) -> Handled {
         if let SupervisionEvent::ActorFailed(cell, error) = event {
-            shard.host_failed(cell.get_id(), &error);
+            shard.host_failed(cell.get_id(), &error.to_string());
             shard.go_on();
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ractor::ActorProcessingErr;
+use ractor::{ActorId, ActorProcessingErr};
 
 use super::commit::Then;
 use super::state::{Closing, Move, MoveKind, Shard, chain, fault};
@@ -10,6 +10,7 @@ use crate::frontier::host::robots_view;
 use crate::policy::change::Change;
 use crate::policy::normalise;
 use crate::policy::robots::RobotsState;
+use crate::policy::window::{WindowRequest, WindowRows};
 use crate::protocol::shard::{
     DeadSelection, DueRead, HostDetail, HostFilter, HostOrder, HostPage, HostSummary, StoreFault,
     StoreReply,
@@ -31,21 +32,27 @@ const DEAD_AT_ONCE: usize = 10_000;
 const COLLISIONS_LOOKED_AT: u8 = 16;
 /// The deadline of closing the store.
 const CLOSE_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long hosts and writes may take before it.
+const SETTLE_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Shard {
     /// An answer of the store.
     pub(super) fn store_replied(&mut self, reply: StoreReply) -> Result<(), ActorProcessingErr> {
+        if matches!(self.closing, Closing::Closed) {
+            return Ok(());
+        }
+        match reply.of_read() {
+            Some(Err(failure)) => self.read_failed(&failure.clone())?,
+            Some(Ok(())) => self.unreadable = None,
+            None => {}
+        }
         match reply {
             StoreReply::Written(result) => self.written(result)?,
             StoreReply::Flushed(result) => self.flushed(result)?,
             StoreReply::AdmissionRead(read) => self.admission_read(read),
             StoreReply::HostRead(host, read) => self.host_read(host, read),
-            StoreReply::WindowRead(host, request, Ok(rows)) => {
-                self.tell(host, HostMsg::WindowLoaded(*request, *rows));
-            }
-            StoreReply::WindowRead(host, request, Err(failure)) => {
-                self.commit.failure = Some(format!("{failure:?}"));
-                self.read_window(host, *request);
+            StoreReply::WindowRead(host, actor, request, read) => {
+                self.window_read(host, actor, *request, read);
             }
             StoreReply::DueRead(read) => self.due_read(read),
             StoreReply::SleepersRead(host, read) => self.sleepers_read(host, read),
@@ -56,13 +63,34 @@ impl Shard {
         Ok(())
     }
 
-    /// Rows of a host's queue (F10).
-    pub(super) fn read_window(&self, host: HostId, request: crate::policy::window::WindowRequest) {
-        self.read(|store| async move {
-            let rows = window(&store, host, &request).await;
-            let rows = rows.map(Box::new).map_err(fault);
-            ShardMsg::Store(StoreReply::WindowRead(host, Box::new(request), rows))
+    /// Rows of a host's queue (F10). W-1: the read sees all that was put into the queue before.
+    pub(super) fn read_window(&mut self, host: HostId, request: WindowRequest) {
+        let Some(resident) = self.residents.get(&host) else { return };
+        let actor = resident.actor.get_id();
+        self.once_written(move |shard| {
+            shard.read(|store| async move {
+                let rows = window(&store, host, &request).await;
+                let rows = rows.map(Box::new).map_err(fault);
+                ShardMsg::Store(StoreReply::WindowRead(host, actor, Box::new(request), rows))
+            });
         });
+    }
+
+    /// The rows are here; an actor that failed meanwhile has no use for them.
+    fn window_read(
+        &mut self,
+        host: HostId,
+        actor: ActorId,
+        request: WindowRequest,
+        read: Result<Box<WindowRows>, StoreFault>,
+    ) {
+        if self.actors.get(&actor) != Some(&host) {
+            return;
+        }
+        match read {
+            Ok(rows) => self.tell(host, HostMsg::WindowLoaded(request, *rows)),
+            Err(_) => self.read_window(host, request),
+        }
     }
 
     /// Retries and revisits whose time has come (F8, C1).
@@ -72,30 +100,27 @@ impl Shard {
             return;
         }
         self.due_reading = true;
-        self.read(|store| async move {
-            let read = async {
-                let end = now + std::time::Duration::from_millis(1);
-                let entries = store.due_before(end, DUE_AT_ONCE).await?;
-                let next = match entries.len() {
-                    DUE_AT_ONCE => Some(now),
-                    _ => store.next_due_after(end).await?,
+        self.late_due = None;
+        self.once_written(move |shard| {
+            shard.read(|store| async move {
+                let read = async {
+                    let end = now + std::time::Duration::from_millis(1);
+                    let entries = store.due_before(end, DUE_AT_ONCE).await?;
+                    let next = match entries.len() {
+                        DUE_AT_ONCE => Some(now),
+                        _ => store.next_due_after(end).await?,
+                    };
+                    Ok(DueRead { entries, next })
                 };
-                Ok(DueRead { entries, next })
-            };
-            ShardMsg::Store(StoreReply::DueRead(read.await.map_err(fault)))
+                ShardMsg::Store(StoreReply::DueRead(read.await.map_err(fault)))
+            });
         });
     }
 
     fn due_read(&mut self, read: Result<DueRead, StoreFault>) {
         self.due_reading = false;
-        let read = match read {
-            Ok(read) => read,
-            Err(failure) => {
-                self.commit.failure = Some(format!("{failure:?}"));
-                return;
-            }
-        };
-        self.next_due = read.next;
+        let Ok(read) = read else { return };
+        self.next_due = [read.next, self.late_due].into_iter().flatten().min();
         let mut moves: BTreeMap<HostId, Move> = BTreeMap::new();
         for (due, entry) in read.entries {
             let id = entry.id;
@@ -165,14 +190,23 @@ impl Shard {
     /// F11: what an operator sets for one host; durable when answered.
     pub(super) fn order(&mut self, order: HostOrder, answer: Answer<Option<HostOverrides>>) {
         let id = self.host_id(&order.host);
-        if let Some(resident) = self.residents.get(&id) {
-            let overrides = applied(&order, &resident.record.overrides);
+        let resident = self.residents.get(&id).map(|resident| &resident.record.overrides);
+        if let Some(before) = self.last_order(id).or(resident) {
+            let overrides = applied(&order, before);
             return self.give_order(id, overrides, answer);
         }
-        self.read(|store| async move {
-            let row = store.host(id).await.ok().flatten().map(Box::new);
-            ShardMsg::Store(StoreReply::OrderRead(order, row, answer))
+        self.once_written(move |shard| {
+            shard.read(|store| async move {
+                let row = store.host(id).await.ok().flatten().map(Box::new);
+                ShardMsg::Store(StoreReply::OrderRead(order, row, answer))
+            });
         });
+    }
+
+    /// What an order that the host has not taken yet makes of its overrides.
+    fn last_order(&self, host: HostId) -> Option<&HostOverrides> {
+        let mut orders = self.ordered.iter().rev().filter(|(id, ..)| *id == host);
+        orders.next().map(|(_, overrides, _)| overrides)
     }
 
     fn order_read(
@@ -184,7 +218,9 @@ impl Shard {
         let id = self.host_id(&order.host);
         match row.filter(|row| row.0.key == order.host) {
             Some(row) => {
-                let overrides = applied(&order, &row.0.overrides);
+                let resident = self.residents.get(&id).map(|resident| &resident.record.overrides);
+                let before = self.last_order(id).or(resident).unwrap_or(&row.0.overrides);
+                let overrides = applied(&order, before);
                 self.give_order(id, overrides, answer);
             }
             None => answer.send(None),
@@ -203,18 +239,35 @@ impl Shard {
 
     /// A host has taken an order: its row is in the next batch.
     pub(super) fn order_taken(&mut self, host: HostId, record: &HostRecord) {
-        let ordered = std::mem::take(&mut self.ordered);
-        let (taken, left) = ordered.into_iter().partition(|(id, ..)| *id == host);
-        self.ordered = left;
-        let taken: Vec<(HostId, HostOverrides, Answer<Option<HostOverrides>>)> = taken;
-        for (_, _, answer) in taken {
+        if let Some(first) = self.ordered.iter().position(|(id, ..)| *id == host) {
+            let (_, _, answer) = self.ordered.remove(first);
+            self.failures.remove(&host);
             self.hurry();
             self.when_durable(Then::Ordered(answer, record.overrides.clone()));
         }
     }
 
     /// F8: dead letters go back into their queues.
-    pub(super) fn retry_dead(&self, selection: DeadSelection, answer: Answer<Result<u64, String>>) {
+    pub(super) fn retry_dead(
+        &mut self,
+        selection: DeadSelection,
+        answer: Answer<Result<u64, String>>,
+    ) {
+        self.retries.push_back((selection, answer));
+    }
+
+    /// One retry at a time, so that none sees letters that another one has taken (I5).
+    pub(super) fn go_on_retrying(&mut self) {
+        if self.retrying {
+            return;
+        }
+        if let Some((selection, answer)) = self.retries.pop_front() {
+            self.retrying = true;
+            self.once_written(|shard| shard.read_dead(selection, answer));
+        }
+    }
+
+    fn read_dead(&self, selection: DeadSelection, answer: Answer<Result<u64, String>>) {
         let wanted: Option<Vec<String>> = match &selection {
             DeadSelection::Urls(urls) => {
                 Some(urls.iter().map(|url| normalise::recognised(url).into_owned()).collect())
@@ -241,6 +294,7 @@ impl Shard {
         read: Result<Vec<DeadLetter>, StoreFault>,
         answer: Answer<Result<u64, String>>,
     ) {
+        self.retrying = false;
         let letters = match read {
             Ok(letters) => letters,
             Err(failure) => return answer.send(Err(format!("{failure:?}"))),
@@ -260,7 +314,7 @@ impl Shard {
             ]);
         }
         moved.into_iter().for_each(|(host, letters)| self.move_entries(host, Move::dead(letters)));
-        self.next_due = Some(self.next_due.map_or(now, |at| at.min(now)));
+        self.deferred_until(now);
         self.hurry();
         self.when_durable(Then::Requeued(answer, count));
     }
@@ -390,21 +444,23 @@ impl Shard {
     /// All that is under way becomes durable, then the store is closed.
     pub(super) fn close(&mut self, answer: Answer<Result<(), String>>) {
         self.draining = true;
-        self.closing = Closing::Settling(answer);
+        self.closing = Closing::Settling(answer, self.now() + SETTLE_WITHIN);
+        self.flush_now();
         self.rest_all();
     }
 
     /// Closes the store once hosts are at rest and all is written.
     pub(super) fn go_on_closing(&mut self) {
-        let Closing::Settling(_) = &self.closing else { return };
+        let Closing::Settling(_, deadline) = &self.closing else { return };
+        let late = *deadline <= self.now();
         let resting = self
             .residents
             .values()
             .all(|resident| resident.outstanding == 0 && resident.retiring.is_none());
-        if !resting || !self.commit.is_settled() {
+        if !late && !(resting && self.waking.is_empty() && self.commit.is_settled()) {
             return;
         }
-        let Closing::Settling(answer) = std::mem::replace(&mut self.closing, Closing::Closed)
+        let Closing::Settling(answer, _) = std::mem::replace(&mut self.closing, Closing::Closed)
         else {
             return;
         };
@@ -451,9 +507,9 @@ fn applied(order: &HostOrder, before: &HostOverrides) -> HostOverrides {
 async fn window(
     store: &ShardStore,
     host: HostId,
-    request: &crate::policy::window::WindowRequest,
-) -> Result<crate::policy::window::WindowRows, StoreError> {
-    let mut rows = crate::policy::window::WindowRows::default();
+    request: &WindowRequest,
+) -> Result<WindowRows, StoreError> {
+    let mut rows = WindowRows::default();
     for (at, limit) in request.limit.iter().enumerate().filter(|(_, limit)| **limit > 0) {
         let band = u8::try_from(at).unwrap_or(0);
         let after = request.after[at];

@@ -51,9 +51,9 @@ impl Shard {
         if self.backlog != Backlog::Waiting || !room || self.draining || self.parse.is_closed() {
             return;
         }
-        self.backlog = Backlog::Reading;
         // Rows that are with the parsers come first in the table now and then; they are passed over.
         let limit = BACKLOG_AT_ONCE + self.parsing.len();
+        self.backlog = Backlog::Reading(limit);
         self.read(|store| async move {
             let read = store.to_parse(None, limit).await;
             ShardMsg::Store(StoreReply::ToParseRead(read.map_err(fault)))
@@ -62,17 +62,14 @@ impl Shard {
 
     /// Rows of the backlog: those that no parser has go to one.
     pub(super) fn backlog_read(&mut self, read: Result<Vec<ToParse>, StoreFault>) {
-        let limit = BACKLOG_AT_ONCE + self.parsing.len();
+        let Backlog::Reading(limit) = self.backlog else { return };
         match read {
             Ok(rows) => {
                 let more = rows.len() >= limit;
                 self.backlog = if more { Backlog::Waiting } else { Backlog::Empty };
                 self.hand_out(rows);
             }
-            Err(failure) => {
-                self.commit.failure = Some(format!("{failure:?}"));
-                self.backlog = Backlog::Waiting;
-            }
+            Err(_) => self.backlog = Backlog::Waiting,
         }
     }
 
@@ -95,7 +92,7 @@ impl Shard {
     pub(super) fn forget_dropped(&mut self, keys: Vec<(UrlId, UrlVersion)>) {
         for key in keys {
             match self.backlog {
-                Backlog::Reading => drop(self.dropped.insert(key, true)),
+                Backlog::Reading(_) => drop(self.dropped.insert(key, true)),
                 Backlog::Empty | Backlog::Waiting => drop(self.dropped.remove(&key)),
             }
         }

@@ -1,6 +1,6 @@
 //! What a shard finds when it opens: hosts, leases that nobody ended, pages that nobody parsed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use ractor::ActorRef;
 
@@ -95,6 +95,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs, filter: Filter) -> Shard {
         draining: false,
         closing: Closing::No,
         timer: None,
+        looked_at: opened_at,
         ready: ReadyQueue::default(),
         residents: BTreeMap::new(),
         waking: BTreeMap::new(),
@@ -105,22 +106,28 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs, filter: Filter) -> Shard {
         domains: DomainBook::new(settings.domain, opened_at),
         domain_urls: BTreeMap::new(),
         leases: BTreeMap::new(),
-        offers: BTreeSet::new(),
+        offers: BTreeMap::new(),
+        held_until: None,
         next_lease: 0,
         arriving: BTreeMap::new(),
+        ends: BTreeMap::new(),
         fingerprints: Fingerprints::new(settings.fingerprints, secret),
         filter,
         admissions: Admissions::default(),
         next_due: None,
+        late_due: None,
         due_reading: false,
         due_moves: 0,
         commit: Commit::default(),
+        unreadable: None,
         parsing: BTreeMap::new(),
         backlog: Backlog::Empty,
         dropped: BTreeMap::new(),
         texts: BTreeMap::new(),
         texts_in_order: VecDeque::new(),
         ordered: Vec::new(),
+        retries: VecDeque::new(),
+        retrying: false,
         totals: Totals::default(),
         world: args.world,
     }

@@ -1,6 +1,6 @@
 //! What a shard holds in memory.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::admit::Admissions;
-use super::commit::Commit;
+use super::commit::{Commit, RETRY_AFTER};
 use crate::frontier::settings::{FrontierSettings, SharedQuota};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
 use crate::policy::ready::ReadyQueue;
-use crate::protocol::shard::{ParkedHost, StoreFault};
+use crate::protocol::shard::{DeadSelection, ParkedHost, StoreFault};
 use crate::protocol::{
     Answer, FetchJob, HostMsg, HostPhase, ParseJob, Permit, RoutesWatch, ShardMsg,
 };
 use crate::storage::{Filter, Fingerprints, ShardStore, StoreError};
 use crate::types::{
-    ContentRecord, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease, LeaseId, Outcome,
-    QueueEntry, Reason, Response, ShardId, Timestamp, ToParse, UrlId, UrlVersion,
+    Completion, ContentRecord, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
+    LeaseId, Outcome, QueueEntry, Reason, Response, ShardId, Timestamp, ToParse, UrlId, UrlVersion,
 };
 use crate::world::World;
 
@@ -64,6 +64,8 @@ pub struct Shard {
     pub(super) draining: bool,
     pub(super) closing: Closing,
     pub(super) timer: Option<(Timestamp, JoinHandle<()>)>,
+    /// Domains are swept and leases looked through at most this often.
+    pub(super) looked_at: Timestamp,
     // Hosts.
     pub(super) ready: ReadyQueue,
     pub(super) residents: BTreeMap<HostId, Resident>,
@@ -77,20 +79,28 @@ pub struct Shard {
     pub(super) domain_urls: BTreeMap<Box<str>, u64>,
     // Leases.
     pub(super) leases: BTreeMap<LeaseId, Granted>,
-    pub(super) offers: BTreeSet<LeaseId>,
+    pub(super) offers: BTreeMap<LeaseId, HostId>,
+    /// A cap on the whole crawl holds all hosts back until then (F11).
+    pub(super) held_until: Option<Timestamp>,
     pub(super) next_lease: u32,
     /// Responses whose completion is with their host.
     pub(super) arriving: BTreeMap<LeaseId, (Box<Response>, Permit)>,
+    /// Completions that their hosts have not taken yet: told again to a host that failed (A1).
+    pub(super) ends: BTreeMap<LeaseId, Box<Completion>>,
     // URLs.
     pub(super) fingerprints: Fingerprints,
     pub(super) filter: Filter,
     pub(super) admissions: Admissions,
     pub(super) next_due: Option<Timestamp>,
+    /// The first deferral since the due index was last asked for: a read may have missed it.
+    pub(super) late_due: Option<Timestamp>,
     /// A read of the due index is under way, or what it found is not moved yet.
     pub(super) due_reading: bool,
     pub(super) due_moves: usize,
     // The store.
     pub(super) commit: Commit,
+    /// Why the last read failed, if it did: the next ones wait before they are tried.
+    pub(super) unreadable: Option<String>,
     // Parsing.
     pub(super) parsing: BTreeMap<(UrlId, UrlVersion), ToParse>,
     /// Rows in the store that are not in `parsing`.
@@ -100,8 +110,11 @@ pub struct Shard {
     /// Texts claimed lately, in the order of their claims.
     pub(super) texts: BTreeMap<u128, Box<ContentRecord>>,
     pub(super) texts_in_order: VecDeque<u128>,
-    /// Orders that their hosts have not taken yet.
+    /// Orders that their hosts have not taken yet, in the order given.
     pub(super) ordered: Vec<(HostId, HostOverrides, Answer<Option<HostOverrides>>)>,
+    /// Retries of dead letters, one at a time, and whether one is under way.
+    pub(super) retries: VecDeque<(DeadSelection, Answer<Result<u64, String>>)>,
+    pub(super) retrying: bool,
     // Figures.
     pub(super) totals: Totals,
 }
@@ -134,6 +147,8 @@ pub(super) struct Waking {
     pub(super) wants_offer: bool,
     /// Entries that change their place once its counts are known.
     pub(super) moves: Vec<Move>,
+    /// Its sleepers are to be judged again.
+    pub(super) wakes_sleepers: bool,
 }
 
 /// Entries of one host that change their place.
@@ -206,8 +221,8 @@ pub(super) enum Backlog {
     Empty,
     /// There are some; read when parsers have room.
     Waiting,
-    /// Being read.
-    Reading,
+    /// Being read, at most this many.
+    Reading(usize),
 }
 
 /// How far closing has come.
@@ -215,8 +230,8 @@ pub(super) enum Backlog {
 pub(super) enum Closing {
     /// Not closing.
     No,
-    /// Hosts retire, writes end.
-    Settling(Answer<Result<(), String>>),
+    /// Hosts retire, writes end; at the latest then the store is closed as it is.
+    Settling(Answer<Result<(), String>>, Timestamp),
     /// The store is being closed.
     Closed,
 }
@@ -236,6 +251,8 @@ pub(super) struct Totals {
 
 /// The longest time between two looks at the clock.
 const TICK_MAX: Duration = Duration::from_secs(10);
+/// Between two looks through all leases and domains.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Shard {
     /// Pages wait in the store for a parser.
@@ -258,14 +275,27 @@ impl Shard {
         self.aliases.get(key).copied().unwrap_or_else(|| key.id())
     }
 
-    /// Runs a read of the store; its answer comes back as a message (S-1).
+    /// Runs a read of the store; its answer comes back as a message (S-1). While reads fail each
+    /// waits first, so that nothing turns round on the spot.
     pub(super) fn read<F>(&self, read: impl FnOnce(ShardStore) -> F)
     where
         F: Future<Output = ShardMsg> + Send + 'static,
     {
-        let work = read(self.store.clone());
-        let me = self.me.clone();
+        let failing = self.unreadable.is_some();
+        self.run(if failing { RETRY_AFTER } else { Duration::ZERO }, read);
+    }
+
+    /// Runs work on the store after a wait.
+    pub(super) fn run<F>(&self, wait: Duration, work: impl FnOnce(ShardStore) -> F)
+    where
+        F: Future<Output = ShardMsg> + Send + 'static,
+    {
+        let work = work(self.store.clone());
+        let (me, clock) = (self.me.clone(), Arc::clone(&self.world.clock));
         tokio::spawn(async move {
+            if !wait.is_zero() {
+                clock.sleep(wait).await;
+            }
             let answer = work.await;
             // A shard that has stopped needs no answer.
             me.send_message(answer).ok();
@@ -274,8 +304,12 @@ impl Shard {
 
     /// After every message: what can go on, goes on; then the one timer is set.
     pub(super) fn go_on(&mut self) {
+        if matches!(self.closing, Closing::Closed) {
+            return;
+        }
         self.go_on_admitting();
         self.go_on_parsing();
+        self.go_on_retrying();
         self.go_on_granting();
         self.go_on_writing();
         self.go_on_closing();
@@ -284,21 +318,29 @@ impl Shard {
 
     /// The timer rang: what has become due is done in `go_on`.
     pub(super) fn tick(&mut self) {
-        self.timer = None;
-        self.read_due();
         let now = self.now();
-        self.domains.sweep(now);
+        // A timer that was replaced may have rung all the same; the one that counts runs on.
+        self.timer.take_if(|(at, _)| *at <= now);
+        self.read_due();
+        if now >= self.looked_at + LOOK_EVERY {
+            self.looked_at = now;
+            self.domains.sweep(now);
+            self.expire_leases(now);
+        }
     }
 
     /// One timer, for whatever comes first.
     fn arm(&mut self) {
         let now = self.now();
         let mut next = now + TICK_MAX;
-        if !self.paused && !self.draining && self.has_credit() {
-            next = next.min(self.ready.next().unwrap_or(next));
+        if self.may_grant() && self.has_credit() {
+            next = next.min(self.next_grant().unwrap_or(next));
         }
-        if !self.due_reading {
+        if !self.due_reading && !self.draining {
             next = next.min(self.next_due.unwrap_or(next));
+        }
+        if let Closing::Settling(_, deadline) = &self.closing {
+            next = next.min(*deadline);
         }
         next = next.min(self.commit.next_wake().unwrap_or(next)).max(now);
         if self.timer.as_ref().is_some_and(|(at, timer)| *at <= next && !timer.is_finished()) {
@@ -313,6 +355,22 @@ impl Shard {
             me.send_message(ShardMsg::Tick).ok();
         });
         self.timer = Some((next, timer));
+    }
+}
+
+/// A shard that fails takes its leases with it: their places in the caps on the crawl and at their
+/// addresses are free again, and its pages are counted again when it is opened.
+impl Drop for Shard {
+    fn drop(&mut self) {
+        for granted in self.leases.values().filter(|granted| granted.stage != Stage::Resolving) {
+            self.leave_address(&granted.lease, Some(granted.lease.not_before));
+        }
+        let mut quota = self.quota.lock();
+        self.offers.iter().for_each(|_| quota.give_back());
+        self.leases.iter().for_each(|_| quota.ended(false));
+        if !matches!(self.closing, Closing::Closed) {
+            quota.remove_pages(self.totals.pages);
+        }
     }
 }
 

@@ -15,12 +15,12 @@ impl Shard {
         let parked = self.residents.values().filter(|host| host.phase == HostPhase::Parked).count();
         let ready = self.ready.due(now);
         let lag = self.ready.next().filter(|_| !self.paused).map(|at| now.since(at));
-        let granting = if self.paused { None } else { self.ready.next() };
+        let granting = if self.paused { None } else { self.next_grant() };
         ShardView {
             shard: self.id,
             epoch: self.store.epoch().0,
             paused: self.paused,
-            degraded: self.commit.failure.iter().cloned().collect(),
+            degraded: self.commit.failure.iter().chain(&self.unreadable).cloned().collect(),
             urls: self.totals.counts,
             in_flight: small(self.leases.len()),
             hosts_known: self.totals.hosts,
