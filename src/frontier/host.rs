@@ -10,7 +10,7 @@ use crate::policy::robots::{FreshKind, RobotsState};
 use crate::protocol::host::RobotsView;
 use crate::protocol::shard::Stepped;
 use crate::protocol::{HostMsg, HostPhase, HostView, ShardMsg};
-use crate::types::{HostCounts, HostId, Reason, Timestamp};
+use crate::types::{HostCounts, HostId, Reason};
 use crate::world::World;
 
 /// The actor of one host that has something to do.
@@ -139,25 +139,12 @@ impl HostState {
         if self.machine.in_flight() > 0 {
             return (HostPhase::InFlight, None);
         }
-        let Some(wake) = self.machine.next_wake() else { return (HostPhase::Idle, None) };
-        if wake <= now {
-            return (HostPhase::Ready, None);
+        if self.machine.next_wake().is_none() {
+            return (HostPhase::Idle, None);
         }
-        (HostPhase::Waiting, Some(self.waiting_for(wake)))
-    }
-
-    fn waiting_for(&self, wake: Timestamp) -> Reason {
-        let record = self.machine.record();
-        let asked = record.site_wait_until.filter(|until| *until >= record.next_allowed_at);
-        match (self.machine.withheld(), asked) {
-            (Some(reason @ (Reason::RobotsUnreachable { .. } | Reason::DailyBudget { .. })), _) => {
-                reason.clone()
-            }
-            (_, Some(until)) if until >= wake => Reason::SiteAskedToWait { until },
-            (_, _) => {
-                let until = self.machine.ready_at();
-                Reason::HostClock { until, set_by: record.set_by }
-            }
+        match self.machine.waits_beyond(now) {
+            Some(reason) => (HostPhase::Waiting, Some(reason)),
+            None => (HostPhase::Ready, None),
         }
     }
 

@@ -17,6 +17,7 @@ use object_store::{
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::{AddressActor, AddressArgs, FrontierSettings, ShardActor, ShardArgs, SharedQuota};
 use crate::policy::address_clock::AddressRules;
@@ -36,7 +37,7 @@ use crate::protocol::{
 use crate::storage::{MemorySnapshots, ShardStore, StoreOptions};
 use crate::types::{
     ArchivePointer, Completion, CrawlEvent, CrawlUrl, EventSeq, HostId, Lease, LeaseKind, Outcome,
-    Reason, ShardId, Timestamp, UrlRecord,
+    Reason, Response, ShardId, Timestamp, UrlRecord,
 };
 use crate::world::{
     Clock, Dice, Exchange, ExchangeFailure, ExchangeRequest, Exchanged, MemorySpool, Objects,
@@ -413,6 +414,7 @@ pub(super) struct Rig {
     parse: async_channel::Sender<ParseJob>,
     pub(super) pages: async_channel::Receiver<ParseJob>,
     pub(super) visits: Arc<Mutex<Vec<Visit>>>,
+    fetching: Arc<Mutex<JoinSet<()>>>,
     pub(super) parsed: Arc<Mutex<Vec<String>>>,
 }
 
@@ -470,6 +472,7 @@ impl Rig {
             parse,
             pages,
             visits: Arc::default(),
+            fetching: Arc::default(),
             parsed: Arc::default(),
             setting,
         };
@@ -524,8 +527,15 @@ impl Rig {
         }
     }
 
-    /// A clean stop of every shard.
+    /// A clean stop of every shard, what is in flight first.
     pub(super) async fn close(&mut self) {
+        for shard in &self.shards {
+            shard.send_message(ShardMsg::Drain).unwrap();
+        }
+        while self.fetching() > 0 {
+            self.pass(Duration::from_millis(10)).await;
+        }
+        self.pass(Duration::from_millis(100)).await;
         for shard in self.shards.drain(..) {
             let (answer, closed) = Answer::channel();
             shard.send_message(ShardMsg::Close(answer)).unwrap();
@@ -539,6 +549,7 @@ impl Rig {
         for shard in self.shards.drain(..) {
             shard.kill_and_wait(None).await.unwrap();
         }
+        self.fetching.lock().unwrap().abort_all();
         while self.jobs.try_recv().is_ok() {}
         while self.pages.try_recv().is_ok() {}
         self.quota = SharedQuota::new(Quota::new(self.setting.quota, 0));
@@ -603,16 +614,45 @@ impl Rig {
     }
 
     /// Fetchers: each job is sent at its time and answered as the web says.
-    pub(super) fn serve(&self, web: Web) {
+    pub(super) fn serve(&self, web: Web) -> JoinHandle<()> {
         let jobs = self.jobs.clone();
         let (world, visits) = (self.world.clone(), Arc::clone(&self.visits));
+        let fetching = Arc::clone(&self.fetching);
         tokio::spawn(async move {
             while let Ok(job) = jobs.recv().await {
-                let (world, visits) = (world.clone(), Arc::clone(&visits));
                 let reply = web(&job.lease);
-                tokio::spawn(async move { fetch(world, visits, job, reply).await });
+                let work = fetch(world.clone(), Arc::clone(&visits), job, reply);
+                fetching.lock().unwrap().spawn(work);
             }
-        });
+        })
+    }
+
+    /// Plays the fetcher and the archive for one lease: its response comes along.
+    pub(super) async fn answer_next_with_body(&self, permit: Permit) {
+        let job = tokio::time::timeout(secs(60), self.jobs.recv()).await.unwrap().unwrap();
+        self.world.clock.sleep_until(job.lease.not_before).await;
+        let now = self.now();
+        let completion = completion(&job.lease, now, now, &Reply::of(Outcome::Ok));
+        let response = Response {
+            lease: Arc::clone(&job.lease),
+            request_head: bytes::Bytes::new(),
+            protocol: "HTTP/1.1",
+            status: 200,
+            headers: Vec::new(),
+            body: "body".into(),
+            truncated: None,
+            sent_at: now,
+            ended_at: now,
+            address: (job.lease.address.unwrap(), 443).into(),
+        };
+        let report = EndedReport { completion, response: Some(Box::new(response)), permit };
+        job.shard.send_message(ShardMsg::Ended(Box::new(report))).unwrap();
+    }
+
+    fn fetching(&self) -> usize {
+        let mut fetching = self.fetching.lock().unwrap();
+        while fetching.try_join_next().is_some() {}
+        fetching.len()
     }
 
     /// Parsers and outputs: every page is published at once.
@@ -674,14 +714,6 @@ impl Rig {
             .await
             .expect("the outbox can be read");
         events.into_iter().map(|(seq, event)| (seq.0, event)).collect()
-    }
-
-    pub(super) fn set(&mut self, setting: Setting) {
-        self.settings.send_replace(Arc::new(setting.frontier()));
-        self.setting = setting;
-        for shard in &self.shards {
-            shard.send_message(ShardMsg::Reload).unwrap();
-        }
     }
 }
 

@@ -28,9 +28,9 @@ pub struct Progress {
 /// Asks every stage.
 pub(super) async fn collect(plan: &Plan) -> Progress {
     let routes = std::sync::Arc::clone(&plan.routes.borrow());
-    let mut progress = Progress::default();
     // A shard that is down has something to do: to come back.
-    progress.busy = routes.shards.iter().any(Option::is_none) || routes.shards.is_empty();
+    let busy = routes.shards.iter().any(Option::is_none) || routes.shards.is_empty();
+    let mut progress = Progress { busy, ..Progress::default() };
     if let Some(discovery) = &routes.discovery {
         let view = ask(|port| discovery.send_message(DiscoveryMsg::Observe(port)).is_ok()).await;
         progress.busy |= view.is_none_or(|view| view.waiting > 0);

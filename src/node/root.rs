@@ -477,7 +477,8 @@ pub(super) fn why_not_started(why: ractor::SpawnErr) -> NodeError {
             Ok(error) => *error,
             Err(why) => NodeError::Start { actor: "root".to_owned(), why: why.to_string() },
         },
-        other => NodeError::Start { actor: "root".to_owned(), why: other.to_string() },
+        why @ (ractor::SpawnErr::ActorAlreadyStarted
+        | ractor::SpawnErr::ActorAlreadyRegistered(_)) => failed("root")(why),
     }
 }
 

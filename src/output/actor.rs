@@ -1,9 +1,9 @@
 //! OutputActor: the outputs of one shard, written in groups.
 //!
-//! A group is gathered, appended and synced by a task, then committed by the shard together with the
-//! end of its pages' rows; one group at a time. When the disk fails, the group is tried again. When
-//! the shard is gone, nobody knows whether the group counts, so the actor stops: whoever opens the
-//! shard again starts it anew from the committed state, and the rows bring the pages back.
+//! A group is gathered, appended and synced by a task, then committed by the shard together with
+//! the end of its pages' rows; one group at a time. When the disk fails, the group is tried again.
+//! When the shard is gone, nobody knows whether the group counts, so the actor stops: whoever opens
+//! the shard again starts it anew from the committed state, and the rows bring the pages back.
 
 use std::sync::Arc;
 use std::time::Duration;

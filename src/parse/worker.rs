@@ -2,7 +2,7 @@
 //!
 //! - A-1 The row of a page goes away only when its links and document are durable (P4, I7): the
 //!   worker passes both on and forgets them.
-//! - A-2 A page that kills its worker is reported once; the shard decides whether it is tried again.
+//! - A-2 A page that kills its worker is reported once; the shard decides if it is tried again.
 //! - A-3 Before a page is passed on it has a place among the pages under way, so discovery and
 //!   outputs push back on the parsers (I8).
 
@@ -262,7 +262,8 @@ fn redirect(row: ToParse, headers: &Headers, shard: ActorRef<ShardMsg>) -> Parse
     let (links, reasons) = match target {
         Ok(url) => (vec![FoundLink { url, kind: LinkKind::Redirect, nofollow: false }], Vec::new()),
         Err(reason) => {
-            debug!(url = %row.url, %reason, location = ?header(headers, "location"), "redirect ends");
+            let location = header(headers, "location");
+            debug!(url = %row.url, %reason, ?location, "redirect ends");
             (Vec::new(), vec![reason])
         }
     };

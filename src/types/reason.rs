@@ -315,7 +315,7 @@ impl fmt::Display for Reason {
                 write!(f, "robots.txt line {line} refuses it: {rule}")
             }
             Self::RobotsUnreachable { since, why } => {
-                write!(f, "robots.txt unreachable since {since} ({why}), so nothing is fetched")
+                write!(f, "robots.txt unreachable since {since}, so nothing is fetched: {why}")
             }
             Self::RobotsNeeded => write!(f, "robots.txt has to be fetched first"),
             Self::SiteAskedToWait { until } => write!(f, "the site asked to wait until {until}"),

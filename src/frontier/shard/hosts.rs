@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ractor::{ActorId, ActorRuntime};
+use ractor::{ActorId, ActorRuntime, SpawnErr};
+use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::commit::RETRY_AFTER;
@@ -31,6 +32,9 @@ const SLEEPERS_AT_ONCE: usize = 1000;
 const LONG_WAITS_MAX: usize = 100;
 /// How long is long.
 const LONG_WAIT: Duration = Duration::from_secs(30);
+
+/// The start of an actor that is under way.
+type Starting = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
 
 impl Shard {
     /// Sends a host a message; one at rest is woken first.
@@ -122,11 +126,13 @@ impl Shard {
         };
         let args = HostArgs { seed, world: self.world.clone(), shard: self.me.clone() };
         let cell = self.me.get_cell();
-        let Ok((actor, _)) = ActorRuntime::spawn_linked_instant(None, HostActor, args, cell) else {
+        let started = ActorRuntime::spawn_linked_instant(None, HostActor, args, cell);
+        let Ok((actor, starting)) = started else {
             // Only a name that is taken can refuse a start, and hosts have none.
             return;
         };
         self.actors.insert(actor.get_id(), id);
+        self.watch_start(actor.get_id(), starting);
         let waking = self.waking.remove(&id).unwrap_or_default();
         self.long_waits.remove(&id);
         self.residents.insert(
@@ -159,7 +165,30 @@ impl Shard {
             self.read_sleepers(id, None);
         }
         if waking.wants_offer {
-            self.ready.hasten(id, self.now());
+            self.offer_to_woken(id);
+        }
+    }
+
+    /// ractor tells nobody of an actor that fails before it is started.
+    fn watch_start(&self, actor: ActorId, starting: Starting) {
+        let me = self.me.clone();
+        tokio::spawn(async move {
+            let why = match starting.await {
+                Ok(Ok(_)) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            me.send_message(ShardMsg::NotStarted { actor, why }).ok();
+        });
+    }
+
+    /// The offer that a host was woken for comes before it could be put to rest again.
+    fn offer_to_woken(&mut self, host: HostId) {
+        let now = self.now();
+        if self.may_grant() && self.held_until.is_none() && self.has_credit() {
+            self.offer(host, now);
+        } else {
+            self.ready.hasten(host, now);
         }
     }
 
@@ -401,13 +430,13 @@ impl Shard {
 
     /// A1: a HostActor failed. It comes back from its snapshot and row; one that fails again and
     /// again is parked.
-    pub(super) fn host_failed(&mut self, actor: ActorId, error: &ractor::ActorProcessingErr) {
+    pub(super) fn host_failed(&mut self, actor: ActorId, error: &str) {
         let Some(host) = self.actors.remove(&actor) else { return };
         let Some(resident) = self.residents.remove(&host) else { return };
         let failures = self.failures.entry(host).or_default();
         *failures += 1;
         let failures = *failures;
-        warn!(host = %resident.record.key, %error, failures, "host actor failed, restarted");
+        warn!(host = %resident.record.key, error, failures, "host actor failed, restarted");
         self.totals.restarts += 1;
         self.admissions.note_retired(host, &resident.record, resident.counts);
         if let Some(lease) = resident.offer {

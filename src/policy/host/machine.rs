@@ -43,8 +43,6 @@ pub struct HostMachine {
     pub(super) offered: Option<LeaseId>,
     /// A read of the queue is under way.
     pub(super) reading: Option<Reading>,
-    /// Why the last offer was not taken.
-    pub(super) withheld: Option<Reason>,
 }
 
 /// A read of the queue, and what happened since it was asked for: the rows may be older (W-1).
@@ -146,7 +144,6 @@ impl HostMachine {
             errands: VecDeque::new(),
             offered: None,
             reading: None,
-            withheld: None,
         };
         if machine.in_flight.values().any(|lease| machine.is_own_robots(lease)) {
             machine.asking = RobotsAsking::InFlight;
@@ -232,11 +229,6 @@ impl HostMachine {
     /// Its robots state.
     pub fn robots(&self) -> &RobotsState {
         &self.robots
-    }
-
-    /// Why the last offer was not taken.
-    pub fn withheld(&self) -> Option<&Reason> {
-        self.withheld.as_ref()
     }
 
     /// Leases in flight.
@@ -352,10 +344,6 @@ impl HostMachine {
 
     pub(super) fn answer(&mut self, answer: OfferAnswer, effects: &mut Effects) {
         self.offered = None;
-        self.withheld = match &answer {
-            OfferAnswer::Granted => None,
-            OfferAnswer::Withheld(reason) => reason.clone(),
-        };
         effects.offer = Some(answer);
     }
 
