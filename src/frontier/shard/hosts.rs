@@ -29,8 +29,8 @@ const CAP_AGAIN_AFTER: Duration = Duration::from_millis(250);
 const SLEEPERS_AT_ONCE: usize = 1000;
 /// Hosts that wait for long, kept for operators.
 const LONG_WAITS_MAX: usize = 100;
-/// How long is long.
-const LONG_WAIT: Duration = Duration::from_secs(30);
+/// How long is long: what has not gone to rest is seen anyway, so between the two nothing is lost.
+const LONG_WAIT: Duration = REST_AFTER;
 
 impl Shard {
     /// Sends a host a message; one at rest is woken first.
