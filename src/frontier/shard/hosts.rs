@@ -14,12 +14,12 @@ use crate::frontier::host::{HostActor, HostArgs, offer_was_granted};
 use crate::policy::change::Change;
 use crate::policy::host::{Effects, HostSeed};
 use crate::policy::robots::RobotsState;
-use crate::protocol::shard::{HostRead, ParkedHost, Stepped, StoreFault, StoreReply};
+use crate::protocol::shard::{HostRead, Stepped, StoreFault, StoreReply};
 use crate::protocol::{HostMsg, HostPhase, ShardMsg};
 use crate::types::{HostCounts, HostId, LeaseId, QueueEntry, Reason, Timestamp, UrlId};
 
 /// A host that wants nothing for this long goes to rest.
-const REST_AFTER: Duration = Duration::from_secs(10);
+pub(super) const REST_AFTER: Duration = Duration::from_secs(10);
 /// An actor that fails this often in a row has its host parked (A1).
 const FAILURES_MAX: u32 = 3;
 /// A host that something above it holds back for a moment is asked again after this.
@@ -28,10 +28,6 @@ const AGAIN_AFTER: Duration = Duration::from_millis(10);
 const CAP_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Sleepers judged again at once.
 const SLEEPERS_AT_ONCE: usize = 1000;
-/// Hosts that wait for long, kept for operators.
-const LONG_WAITS_MAX: usize = 100;
-/// How long is long.
-const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// The start of an actor that is under way.
 type Starting = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
@@ -413,18 +409,6 @@ impl Shard {
         let held = resident.retiring.unwrap_or_default();
         if !held.is_empty() {
             self.wake(host).messages = held;
-        }
-    }
-
-    fn note_long_wait(&mut self, host: HostId, resident: &Resident, wake: Option<Timestamp>) {
-        let long = wake.is_some_and(|at| at > self.now() + LONG_WAIT)
-            || (wake.is_none() && resident.counts.queued > 0);
-        if long && self.long_waits.len() < LONG_WAITS_MAX {
-            let reason = resident.reason.as_ref().map_or_else(String::new, ToString::to_string);
-            let host_key = resident.record.key.clone();
-            let queued = resident.counts.queued;
-            let parked = ParkedHost { host_key, reason, until: wake, queued };
-            self.long_waits.insert(host, parked);
         }
     }
 
