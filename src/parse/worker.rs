@@ -17,7 +17,7 @@ use super::document;
 use super::handler::{Input, Limits, Parsed, parse};
 use super::select::Extractor;
 use crate::protocol::discovery::{FoundLink, ParsedPage};
-use crate::protocol::{Answer, Credit, DiscoveryMsg, ParseJob, ParseMsg, RoutesWatch, ShardMsg};
+use crate::protocol::{Credit, DiscoveryMsg, ParseJob, ParseMsg, RoutesWatch, ShardMsg, ask};
 use crate::supervise::{Loss, Seat, WorkerKind};
 use crate::types::{
     ContentRecord, CrawlUrl, Document, Headers, LinkKind, Reason, ToParse, UrlId, UrlVersion,
@@ -235,10 +235,9 @@ impl ParseState {
             fetched_at: row.fetched_at,
             archive: row.archive.clone(),
         };
-        let (answer, waiting) = Answer::channel();
-        shard.send_message(ShardMsg::ClaimText(text, Box::new(record), answer)).ok()?;
+        let claim = |answer| ShardMsg::ClaimText(text, Box::new(record), answer);
         // An index that does not answer leaves the page without its duplicate, and nothing else.
-        let first = waiting.await.ok().flatten()?;
+        let first = ask(&shard, claim).await.flatten()?;
         Some(first.url.to_string())
     }
 
