@@ -10,7 +10,7 @@ use crate::frontier::host::robots_view;
 use crate::policy::normalise;
 use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{
-    HostDetail, HostFilter, HostOrder, HostPage, HostSummary, StoreReply,
+    HostDetail, HostFilter, HostOrder, HostPage, HostSummary, ParkedHost, StoreReply,
 };
 use crate::protocol::{Answer, HostMsg, HostPhase, HostView, ShardMsg};
 use crate::storage::{ShardStore, StoreError};
@@ -203,7 +203,10 @@ impl Shard {
                 let robots = robots
                     .map(|robots| RobotsState::from_record(&robots, &settings.robots.product))
                     .unwrap_or_default();
-                let view = resting_view(&record, counts, &robots, epoch, now);
+                let mut view = resting_view(&record, counts, &robots, now);
+                let configured = settings.politeness.daily_pages;
+                view.budget = record.overrides.daily_pages.unwrap_or(configured);
+                view.epoch = epoch;
                 Ok::<_, StoreError>(Some(Box::new(detail(view, counts, false))))
             };
             answer.send(read.await.map_err(|error| chain(&error)));
@@ -223,9 +226,10 @@ impl Shard {
         let now = self.now();
         let residents: BTreeMap<HostId, HostSummary> =
             self.residents.iter().map(|(id, resident)| (*id, resident.summary())).collect();
-        let store = self.store.clone();
+        let (store, waits) = (self.store.clone(), self.long_waits.clone());
         tokio::spawn(async move {
-            let page = page_of_hosts(&store, &filter, &residents, now).await;
+            let known = Known { residents, waits, now };
+            let page = page_of_hosts(&store, &filter, &known).await;
             answer.send(page.map_err(|error| chain(&error)));
         });
     }
@@ -312,11 +316,35 @@ async fn seeded(store: &ShardStore) -> Result<Vec<HostKey>, StoreError> {
     }
 }
 
+/// What a shard has in memory about its hosts, for a list of them.
+struct Known {
+    residents: BTreeMap<HostId, HostSummary>,
+    waits: BTreeMap<HostId, ParkedHost>,
+    now: Timestamp,
+}
+
+impl Known {
+    /// A resident host as it stands, one at rest by its row, and by what it was put to rest for.
+    fn summary(&self, id: HostId, record: &HostRecord, counts: HostCounts) -> HostSummary {
+        if let Some(summary) = self.residents.get(&id) {
+            return summary.clone();
+        }
+        let mut summary = resting_summary(record, counts, self.now);
+        if let (HostPhase::Ready | HostPhase::Waiting, Some(wait)) =
+            (summary.state, self.waits.get(&id))
+        {
+            summary.state = HostPhase::Waiting;
+            summary.reason = Some(wait.reason.clone());
+            summary.next_allowed_at = wait.until.max(summary.next_allowed_at);
+        }
+        summary
+    }
+}
+
 async fn page_of_hosts(
     store: &ShardStore,
     filter: &HostFilter,
-    residents: &BTreeMap<HostId, HostSummary>,
-    now: Timestamp,
+    known: &Known,
 ) -> Result<HostPage, StoreError> {
     let limit = usize::from(filter.limit.max(1));
     let mut page = HostPage { hosts: Vec::new(), next: filter.after };
@@ -328,10 +356,7 @@ async fn page_of_hosts(
                 return Ok(page);
             }
             page.next = Some(id);
-            let summary = match residents.get(&id) {
-                Some(summary) => summary.clone(),
-                None => resting_summary(&record, counts, now),
-            };
+            let summary = known.summary(id, &record, counts);
             let phase = filter.phase.is_none_or(|phase| phase == summary.state);
             let domain = filter.domain.as_ref();
             if phase && domain.is_none_or(|domain| record.key.domain() == *domain) {
@@ -375,7 +400,6 @@ fn resting_view(
     record: &HostRecord,
     counts: HostCounts,
     robots: &RobotsState,
-    epoch: u32,
     now: Timestamp,
 ) -> HostView {
     HostView {
@@ -392,6 +416,6 @@ fn resting_view(
         backoff: record.backoff,
         allowance: record.overrides.clone(),
         window: 0,
-        epoch,
+        epoch: 0,
     }
 }
