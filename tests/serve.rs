@@ -153,13 +153,16 @@ async fn every_route_of_the_interface_answers_with_what_it_promises() {
     }
 
     let figures = prometheus(&client.get("/metrics").await.text);
-    let sum =
-        |name: &str| figures.iter().filter(|(n, _)| n.starts_with(name)).map(|(_, v)| v).sum();
-    let fetched: f64 = sum("mehman_fetches_total");
-    let pages: f64 = sum("mehman_pages_total");
-    let most = f64::from(u16::try_from(PAGES + 1).unwrap());
-    assert!(fetched >= most - 1.0 || pages >= most - 1.0, "{figures:?}");
-    assert_eq!(sum("mehman_policy_violations_total"), 0.0, "{figures:?}");
+    let pages = f64::from(u16::try_from(PAGES).unwrap());
+    for (name, value) in [
+        ("mehman_fetch_exchanges_total{outcome=\"ok\"}", pages + 1.0),
+        ("mehman_fetch_pages_total", pages),
+        ("mehman_frontier_urls{state=\"sleeping\"}", 1.0),
+        ("mehman_node_state{state=\"running\"}", 1.0),
+        ("mehman_policy_violations_total", 0.0),
+    ] {
+        assert_eq!(figures.get(name), Some(&value), "{name} in {figures:?}");
+    }
 
     let found = events::read_all(client).await;
     events::check(&found);
