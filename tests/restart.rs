@@ -3,6 +3,8 @@
 
 mod support;
 
+#![expect(clippy::print_stdout, reason = "the seed of a run is printed before it fails")]
+
 use std::time::Duration;
 
 use mehman::world::{Clock as _, Dice, SeededDice, TokioClock};

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::auth::Token;
 use crate::protocol::{
-    Answer, ArchiveMsg, Credit, DiscoveryMsg, PoolMsg, RootMsg, RoutesWatch, ShardMsg,
+    Answer, ArchiveMsg, Credit, DiscoveryMsg, PoolMsg, RootMsg, RoutesWatch, ShardMsg, ask,
 };
 use crate::telemetry::Metrics;
 use crate::types::{ShardId, Timestamp};
@@ -186,9 +186,7 @@ impl AdminState {
         deadline: Duration,
         question: impl FnOnce(Answer<T>) -> M,
     ) -> Result<T, Silence> {
-        let (port, answer) = Answer::channel();
-        actor.send_message(question(port)).map_err(|_closed| Silence::Gone)?;
-        self.within(deadline, answer).await?.map_err(|_dropped| Silence::Gone)
+        self.within(deadline, ask(actor, question)).await?.ok_or(Silence::Gone)
     }
 
     /// Asks the node.

@@ -290,17 +290,18 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
 }
 
 fn queues(survey: &Survey, total: &ShardView) -> BTreeMap<String, QueueFigures> {
-    let unbounded =
+    // Credit bounds these, elsewhere: they have no capacity of their own.
+    let on_credit =
         |waiting: u32| QueueFigures { waiting: waiting.into(), busy: 0, capacity: None };
     let mut queues = BTreeMap::from([
-        ("admission".to_owned(), unbounded(total.admitting)),
-        ("to_parse".to_owned(), unbounded(total.parsing)),
-        ("store".to_owned(), unbounded(total.unwritten)),
+        ("admission".to_owned(), on_credit(total.admitting)),
+        ("to_parse".to_owned(), on_credit(total.parsing)),
+        ("store".to_owned(), on_credit(total.unwritten)),
     ]);
     let archives = survey.archives.iter().filter_map(|view| view.as_ref().ok());
-    queues.insert("archive".to_owned(), unbounded(archives.map(|view| view.waiting).sum()));
+    queues.insert("archive".to_owned(), on_credit(archives.map(|view| view.waiting).sum()));
     let discovery = survey.discovery.iter().filter_map(|view| view.as_ref().ok());
-    queues.insert("discovery".to_owned(), unbounded(discovery.map(|view| view.waiting).sum()));
+    queues.insert("discovery".to_owned(), on_credit(discovery.map(|view| view.waiting).sum()));
     for (name, pool) in &survey.pools {
         if let Ok(view) = pool {
             let figures = QueueFigures {

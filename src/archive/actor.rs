@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use super::digest::sha1_of;
@@ -20,15 +19,14 @@ use super::publish::{self, ClosedFile};
 use super::{ArchiveError, CrawlerInfo, warc};
 use crate::protocol::archive::{ArchiveView, StoreJob};
 use crate::protocol::{Answer, ArchiveMsg, RoutesWatch, ShardMsg};
-use crate::types::{ContentRecord, Timestamp};
+use crate::supervise::{Alarm, Retry};
+use crate::types::{ContentRecord, Timestamp, in_full, tally};
 use crate::world::{Clock, Dice, Spool};
 
 /// A group is synced at the latest this long after its first record.
 const GROUP_DELAY: Duration = Duration::from_millis(20);
 /// A group this large is synced at once.
 const GROUP_BYTES: usize = 4 << 20;
-const RETRY_MIN: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// What the archive is told once.
 #[derive(Clone, Debug)]
@@ -84,7 +82,7 @@ pub struct ArchiveState {
     retry: Retry,
     /// Closed and not yet published.
     publishing: BTreeMap<String, Publishing>,
-    timer: Option<(Timestamp, JoinHandle<()>)>,
+    alarm: Alarm<ArchiveMsg>,
     closing: Option<Answer<()>>,
     records: u64,
     bytes: u64,
@@ -100,26 +98,6 @@ struct Publishing {
     file: ClosedFile,
     retry: Retry,
     running: bool,
-}
-
-/// When the disk is tried again, and what it said.
-#[derive(Debug, Default)]
-struct Retry {
-    failure: Option<String>,
-    delay: Duration,
-    at: Option<Timestamp>,
-}
-
-impl Retry {
-    fn failed(&mut self, now: Timestamp, why: String) {
-        self.delay = (self.delay * 2).clamp(RETRY_MIN, RETRY_MAX);
-        self.at = Some(now + self.delay);
-        self.failure = Some(why);
-    }
-
-    fn allows(&self, now: Timestamp) -> bool {
-        self.at.is_none_or(|at| at <= now)
-    }
 }
 
 impl Actor for ArchiveActor {
@@ -147,7 +125,7 @@ impl Actor for ArchiveActor {
             ArchiveMsg::PayloadKnown { job, found } => archive.payload_known(job, found.as_deref()),
             ArchiveMsg::Synced(result) => archive.synced(result),
             ArchiveMsg::Published { file, result } => archive.published(&file, result),
-            ArchiveMsg::Tick => archive.timer = None,
+            ArchiveMsg::Tick => archive.alarm.rang(),
             ArchiveMsg::Close(answer) => archive.close(answer),
             ArchiveMsg::Observe(answer) => answer.send(archive.observe()),
         }
@@ -178,6 +156,7 @@ async fn publish_leftovers(args: &ArchiveArgs) -> Result<u64, ArchiveError> {
 
 impl ArchiveState {
     fn new(me: ActorRef<ArchiveMsg>, args: ArchiveArgs, next_serial: u64) -> Self {
+        let alarm = Alarm::new(Arc::clone(&args.clock), me.clone(), || ArchiveMsg::Tick);
         Self {
             me,
             writer: MemberWriter::new(args.settings.format),
@@ -191,7 +170,7 @@ impl ArchiveState {
             file: None,
             retry: Retry::default(),
             publishing: BTreeMap::new(),
-            timer: None,
+            alarm,
             closing: None,
             records: 0,
             bytes: 0,
@@ -408,58 +387,35 @@ impl ArchiveState {
         }
     }
 
-    /// One timer, for whatever comes first.
     fn arm(&mut self, now: Timestamp) {
         let group = self.due.filter(|_| self.syncing.is_none());
-        let group = group.map(|due| due.max(self.retry.at.unwrap_or(due)));
+        let group = group.map(|due| due.max(self.retry.at().unwrap_or(due)));
         let age = self.args.settings.file_age_max;
         let file = self.file.as_ref().filter(|_| self.syncing.is_none());
         let waiting = self.publishing.values().filter(|file| !file.running);
         let next = waiting
-            .filter_map(|file| file.retry.at)
+            .filter_map(|file| file.retry.at())
             .chain(group)
             .chain(file.map(|file| file.opened_at + age))
             .min();
-        let Some(at) = next.map(|at| at.max(now)) else { return };
-        if self.timer.as_ref().is_some_and(|(armed, _)| *armed <= at) {
-            return;
-        }
-        let (clock, me) = (Arc::clone(&self.args.clock), self.me.clone());
-        let task = tokio::spawn(async move {
-            clock.sleep_until(at).await;
-            // A timer of an archive that is gone wakes nobody.
-            me.send_message(ArchiveMsg::Tick).ok();
-        });
-        if let Some((_, superseded)) = self.timer.replace((at, task)) {
-            superseded.abort();
+        if let Some(at) = next {
+            self.alarm.set(at.max(now));
         }
     }
 
     fn observe(&self) -> ArchiveView {
         let in_flight = self.syncing.as_ref().map_or(0, |syncing| syncing.group.waiting.len());
         let waiting = in_flight + self.gathered.waiting.len() + self.looked_up.len();
-        let unpublished = self.publishing.values().find_map(|file| file.retry.failure.clone());
+        let unpublished = self.publishing.values().find_map(|file| file.retry.failure());
         ArchiveView {
             file: self.file.as_ref().map(|file| file.synced.name.clone()),
             file_bytes: self.file.as_ref().map_or(0, |file| file.synced.bytes),
             records: self.records,
             bytes: self.bytes,
-            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
-            failure: self.retry.failure.clone().or(unpublished),
+            waiting: tally(waiting),
+            failure: self.retry.failure().or(unpublished).map(str::to_owned),
         }
     }
-}
-
-/// An error and what it comes from, in one line.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

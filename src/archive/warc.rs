@@ -1,7 +1,7 @@
 //! WARC/1.1 records, byte for byte (O1).
 //!
-//! The HTTP block is rebuilt from what the client hands over: the status line with the usual phrase,
-//! the headers in the order received, the body as received. Chunking is undone by then, so
+//! The HTTP block is rebuilt from what the client hands over: the status line with the usual
+//! phrase, the headers in the order received, the body as received. Chunking is undone by then, so
 //! `Transfer-Encoding` is kept under the name the archive world uses for that, and `Content-Length`
 //! is made right. Nothing from a server can end a header line early.
 

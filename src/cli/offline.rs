@@ -19,7 +19,7 @@ use crate::protocol::{HostPhase, HostView};
 use crate::storage::{DataDir, ShardStore, StoreOptions};
 use crate::types::{
     CrawlUrl, DeadLetter, HostCounts, HostKey, HostRecord, RobotsKept, RobotsRecord, ShardId,
-    Timestamp, UrlId, UrlView,
+    Timestamp, UrlId, UrlView, tally,
 };
 use crate::world::{Clock, Dice, Objects, SeededDice, TokioClock};
 
@@ -314,7 +314,7 @@ fn robots_view(record: Option<&RobotsRecord>, product: &str) -> RobotsView {
         state,
         fetched_at: record.map(|record| record.fetched_at),
         expires_at: record.map(|record| record.expires_at),
-        rules: rules.as_ref().map_or(0, |rules| u32::try_from(rules.len()).unwrap_or(u32::MAX)),
+        rules: rules.as_ref().map_or(0, |rules| tally(rules.len())),
         crawl_delay: rules.as_ref().and_then(Rules::crawl_delay),
         sitemaps: rules.map(|rules| rules.sitemaps().to_vec()).unwrap_or_default(),
     }

@@ -241,7 +241,11 @@ pub(super) fn url(found: &Value, now: Timestamp) -> Result<String> {
     }
     if let Some(outcome) = url.outcome {
         let code = url.status.map_or_else(String::new, |code| format!(", status {code}"));
-        table.pair("outcome", format!("{outcome}{code}, {}", counted(url.attempts.into(), "try")));
+        let tries = match url.attempts {
+            1 => "1 try".to_owned(),
+            many => format!("{many} tries"),
+        };
+        table.pair("outcome", format!("{outcome}{code}, {tries}"));
     }
     if let Some(at) = url.last_fetched_at {
         table.pair("fetched", moment(at, now));

@@ -17,7 +17,8 @@ use crate::protocol::discovery::{DiscoveryView, ParsedPage, Seed, SeedAnswer, Se
 use crate::protocol::output::FinishedPage;
 use crate::protocol::shard::{Admission, AdmitAnswer, AdmitBatch, Candidate};
 use crate::protocol::{Answer, DiscoveryMsg, OutputMsg, RoutesWatch, ShardMsg};
-use crate::types::{CrawlUrl, Reason, ShardId};
+use crate::supervise::Alarm;
+use crate::types::{CrawlUrl, Reason, ShardId, tally};
 use crate::world::World;
 
 /// A shard that is gone is asked again after this.
@@ -49,7 +50,7 @@ pub struct DiscoveryState {
     world: World,
     waiting: BTreeMap<u64, Waiting>,
     next_batch: u64,
-    asking_again: bool,
+    alarm: Alarm<DiscoveryMsg>,
     view: DiscoveryView,
 }
 
@@ -81,11 +82,12 @@ impl Actor for DiscoveryActor {
 
     async fn pre_start(
         &self,
-        _me: ActorRef<DiscoveryMsg>,
+        me: ActorRef<DiscoveryMsg>,
         args: DiscoveryArgs,
     ) -> Result<DiscoveryState, ActorProcessingErr> {
         let settings = Arc::clone(&args.settings.borrow());
         let scope = Scope::new(settings.scope.clone(), &args.seeded)?;
+        let alarm = Alarm::new(Arc::clone(&args.world.clock), me, || DiscoveryMsg::Tick);
         Ok(DiscoveryState {
             settings: args.settings,
             scope,
@@ -94,7 +96,7 @@ impl Actor for DiscoveryActor {
             world: args.world,
             waiting: BTreeMap::new(),
             next_batch: 0,
-            asking_again: false,
+            alarm,
             view: DiscoveryView::default(),
         })
     }
@@ -109,7 +111,7 @@ impl Actor for DiscoveryActor {
             DiscoveryMsg::Seeds(seeds, answer) => state.seeds(&me, &seeds, answer),
             DiscoveryMsg::Page(page) => state.page(&me, page),
             DiscoveryMsg::Admitted { batch, shard, answer } => {
-                state.admitted(&me, batch, shard, answer);
+                state.admitted(batch, shard, answer);
             }
             DiscoveryMsg::Tick => state.ask_again(&me),
             DiscoveryMsg::Reload => state.reload()?,
@@ -207,17 +209,11 @@ impl DiscoveryState {
         }
     }
 
-    fn admitted(
-        &mut self,
-        me: &ActorRef<DiscoveryMsg>,
-        batch: u64,
-        shard: ShardId,
-        answer: Option<AdmitAnswer>,
-    ) {
+    fn admitted(&mut self, batch: u64, shard: ShardId, answer: Option<AdmitAnswer>) {
         let Some(waiting) = self.waiting.get_mut(&batch) else { return };
         let Some(answer) = answer else {
             waiting.lost.insert(shard);
-            return self.ask_again_later(me);
+            return self.alarm.set(self.world.clock.now() + ASK_AGAIN_AFTER);
         };
         let Some(part) = waiting.parts.remove(&shard) else { return };
         if let Then::AnswerSeeds(answers, _) = &mut waiting.then {
@@ -234,20 +230,8 @@ impl DiscoveryState {
         }
     }
 
-    fn ask_again_later(&mut self, me: &ActorRef<DiscoveryMsg>) {
-        if self.asking_again {
-            return;
-        }
-        self.asking_again = true;
-        let (clock, me) = (Arc::clone(&self.world.clock), me.clone());
-        tokio::spawn(async move {
-            clock.sleep(ASK_AGAIN_AFTER).await;
-            me.send_message(DiscoveryMsg::Tick).ok();
-        });
-    }
-
     fn ask_again(&mut self, me: &ActorRef<DiscoveryMsg>) {
-        self.asking_again = false;
+        self.alarm.rang();
         let mut lost: Vec<(u64, ShardId, Part)> = Vec::new();
         for (batch, waiting) in &mut self.waiting {
             for shard in std::mem::take(&mut waiting.lost) {
@@ -285,8 +269,7 @@ impl DiscoveryState {
     }
 
     fn observe(&self) -> DiscoveryView {
-        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
-        DiscoveryView { waiting, ..self.view.clone() }
+        DiscoveryView { waiting: tally(self.waiting.len()), ..self.view.clone() }
     }
 }
 

@@ -166,11 +166,19 @@ mod tests {
         }
     }
 
+    fn scope(settings: &DiscoverySettings) -> Scope {
+        let seeds = [CrawlUrl::parse("http://a.test/").unwrap()];
+        Scope::new(settings.scope.clone(), &seeds).unwrap()
+    }
+
+    fn found(target: &str, kind: LinkKind, nofollow: bool) -> FoundLink {
+        FoundLink { url: CrawlUrl::parse(target).unwrap(), kind, nofollow }
+    }
+
     fn judge(target: &str, kind: LinkKind, nofollow: bool, page: &ToParse) -> Result<u16, Reason> {
         let settings = settings();
-        let seeds = [CrawlUrl::parse("http://a.test/").unwrap()];
-        let mut scope = Scope::new(settings.scope.clone(), &seeds).unwrap();
-        let found = FoundLink { url: CrawlUrl::parse(target).unwrap(), kind, nofollow };
+        let mut scope = scope(&settings);
+        let found = found(target, kind, nofollow);
         let judged = link(found, page, &mut scope, &settings, Timestamp::EPOCH);
         judged.map(|candidate| candidate.record.depth)
     }

@@ -16,9 +16,7 @@ use super::classify;
 use super::settings::FetchSettings;
 use crate::protocol::archive::StoreJob;
 use crate::protocol::shard::EndedReport;
-use crate::protocol::{
-    AddressMsg, Answer, ArchiveMsg, Credit, FetchJob, FetchMsg, Permit, ShardMsg,
-};
+use crate::protocol::{AddressMsg, ArchiveMsg, Credit, FetchJob, FetchMsg, Permit, ShardMsg, ask};
 use crate::supervise::{Loss, Seat, WorkerKind};
 use crate::types::{Completion, Lease, Outcome, Reason, Response, Timestamp};
 use crate::world::{Clock, Exchange, ExchangeFailure, Exchanged};
@@ -199,11 +197,9 @@ impl FetchState {
         address: IpAddr,
     ) -> Result<Timestamp, (Outcome, Reason)> {
         for _ in 0..DEPARTURE_ASKS {
-            let (answer, waiting) = Answer::channel();
-            let asked = AddressMsg::Depart { address, lease: job.lease.id, answer };
-            // An owner that is gone drops the question, which is heard below.
-            job.address.send_message(asked).ok();
-            if let Ok(go) = waiting.await {
+            let lease = job.lease.id;
+            let departs = |answer| AddressMsg::Depart { address, lease, answer };
+            if let Some(go) = ask(&job.address, departs).await {
                 return Ok(go);
             }
             self.context.clock.sleep(ASK_AGAIN).await;

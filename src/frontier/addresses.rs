@@ -77,13 +77,14 @@ impl Actor for AddressActor {
                 state.ask(address, lease, not_before, answer);
             }
             AddressMsg::Depart { address, lease, answer } => {
-                state.depart(&me, address, lease, answer);
+                state.depart(address, lease, answer);
             }
             AddressMsg::Left { address, lease, ended_at } => state.left(address, lease, ended_at),
-            AddressMsg::Wake => state.wake(&me),
+            AddressMsg::Wake => state.wake(),
             AddressMsg::Reload(rules) => state.book.set_rules(rules),
             AddressMsg::Observe(answer) => answer.send(state.view()),
         }
+        state.arm(&me);
         Ok(())
     }
 }
@@ -102,19 +103,12 @@ impl AddressState {
         }
     }
 
-    fn depart(
-        &mut self,
-        me: &ActorRef<AddressMsg>,
-        address: IpAddr,
-        lease: LeaseId,
-        answer: Answer<Timestamp>,
-    ) {
+    fn depart(&mut self, address: IpAddr, lease: LeaseId, answer: Answer<Timestamp>) {
         let now = self.world.clock.now();
         match self.book.depart(address, now) {
             Ok(()) => answer.send(now),
             Err(until) => {
                 self.departing.insert((until, lease), (address, answer));
-                self.arm(me);
             }
         }
     }
@@ -128,27 +122,28 @@ impl AddressState {
         }
     }
 
-    fn wake(&mut self, me: &ActorRef<AddressMsg>) {
-        self.timer = None;
+    fn wake(&mut self) {
         let now = self.world.clock.now();
+        // A timer that was replaced may have rung all the same; the one that counts runs on.
+        self.timer.take_if(|(at, _)| *at <= now);
         while let Some(entry) = self.departing.first_entry()
             && entry.key().0 <= now
         {
             let ((_, lease), (address, answer)) = entry.remove_entry();
-            self.depart(me, address, lease, answer);
+            self.depart(address, lease, answer);
         }
         if now.since(self.swept_at) >= SWEEP_EVERY {
             self.book.sweep(now);
             self.swept_at = now;
         }
-        self.arm(me);
     }
 
-    /// One timer, for the first that waits.
+    /// One timer, for the first that waits and for the next sweep.
     fn arm(&mut self, me: &ActorRef<AddressMsg>) {
         let first = self.departing.first_key_value().map(|((at, _), _)| *at);
-        let at = first.unwrap_or_else(|| self.world.clock.now() + SWEEP_EVERY);
-        if self.timer.as_ref().is_some_and(|(armed, _)| *armed <= at) {
+        let sweep = self.swept_at + SWEEP_EVERY;
+        let at = first.map_or(sweep, |first| first.min(sweep));
+        if self.timer.as_ref().is_some_and(|(armed, timer)| *armed <= at && !timer.is_finished()) {
             return;
         }
         if let Some((_, timer)) = self.timer.take() {

@@ -139,11 +139,13 @@ impl HostState {
         if self.machine.in_flight() > 0 {
             return (HostPhase::InFlight, None);
         }
-        let Some(wake) = self.machine.next_wake() else { return (HostPhase::Idle, None) };
-        if wake <= now {
-            return (HostPhase::Ready, None);
+        if self.machine.next_wake().is_none() {
+            return (HostPhase::Idle, None);
         }
-        (HostPhase::Waiting, Some(self.machine.waits_for()))
+        match self.machine.waits_beyond(now) {
+            Some(reason) => (HostPhase::Waiting, Some(reason)),
+            None => (HostPhase::Ready, None),
+        }
     }
 
     fn view(&self) -> HostView {

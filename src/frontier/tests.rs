@@ -1,3 +1,8 @@
 //! The frontier as a whole, on paused time.
 
 mod flow;
+mod restart;
+mod failure;
+mod operators;
+mod clocks;
+mod chaos;

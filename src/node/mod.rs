@@ -25,7 +25,7 @@ use crate::cluster::SingleNode;
 use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
-use crate::protocol::{Answer, DiscoveryMsg, RootMsg};
+use crate::protocol::{DiscoveryMsg, RootMsg, ask};
 use crate::storage::{DataDir, SledSnapshots};
 use crate::telemetry::Metrics;
 use crate::types::Timestamp;
@@ -190,11 +190,8 @@ impl Node {
     pub async fn seed(&self, seeds: Vec<Seed>) -> Result<Vec<SeedAnswer>, NodeError> {
         let discovery = self.plan.routes.borrow().discovery.clone();
         let discovery = discovery.ok_or(NodeError::Silent("discovery"))?;
-        let (answer, waiting) = Answer::channel();
-        discovery
-            .send_message(DiscoveryMsg::Seeds(seeds, answer))
-            .map_err(|_| NodeError::Silent("discovery"))?;
-        waiting.await.map_err(|_| NodeError::Silent("discovery"))
+        let answers = ask(&discovery, |answer| DiscoveryMsg::Seeds(seeds, answer)).await;
+        answers.ok_or(NodeError::Silent("discovery"))
     }
 
     /// How the node stands, in the contract's shape.

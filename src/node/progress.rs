@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use ractor::{ActorRef, Message};
+
 use super::plan::Plan;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::protocol::{Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, ShardMsg};
+use crate::protocol::{Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, ShardMsg, ask};
 use crate::types::Timestamp;
 
 /// An actor that takes longer to say how it stands counts as busy.
@@ -28,24 +30,23 @@ pub struct Progress {
 /// Asks every stage.
 pub(super) async fn collect(plan: &Plan) -> Progress {
     let routes = std::sync::Arc::clone(&plan.routes.borrow());
-    let mut progress = Progress::default();
     // A shard that is down has something to do: to come back.
-    progress.busy = routes.shards.iter().any(Option::is_none) || routes.shards.is_empty();
+    let busy = routes.shards.iter().any(Option::is_none) || routes.shards.is_empty();
+    let mut progress = Progress { busy, ..Progress::default() };
     if let Some(discovery) = &routes.discovery {
-        let view = ask(|port| discovery.send_message(DiscoveryMsg::Observe(port)).is_ok()).await;
+        let view = look(discovery, DiscoveryMsg::Observe).await;
         progress.busy |= view.is_none_or(|view| view.waiting > 0);
     }
     for route in routes.all() {
-        let view = ask(|port| route.shard.send_message(ShardMsg::Observe(port)).is_ok()).await;
-        match view {
+        match look(&route.shard, ShardMsg::Observe).await {
             Some(view) => progress.add(&view),
             None => progress.busy = true,
         }
-        let view = ask(|port| route.output.send_message(OutputMsg::Observe(port)).is_ok()).await;
+        let view = look(&route.output, OutputMsg::Observe).await;
         progress.busy |= view.is_none_or(|view| view.waiting > 0);
     }
     if let Some(archive) = &routes.archive {
-        let view = ask(|port| archive.send_message(ArchiveMsg::Observe(port)).is_ok()).await;
+        let view = look(archive, ArchiveMsg::Observe).await;
         progress.busy |= view.is_none_or(|view| view.waiting > 0);
     }
     progress.page_cap_reached = plan.quota.lock().is_used_up();
@@ -62,11 +63,18 @@ impl Progress {
     }
 }
 
-/// Asks one actor, with a deadline.
-pub(super) async fn ask<T: Send + 'static>(send: impl FnOnce(Answer<T>) -> bool) -> Option<T> {
-    let (answer, waiting) = Answer::channel();
-    if !send(answer) {
-        return None;
-    }
-    tokio::time::timeout(OBSERVE_WITHIN, waiting).await.ok()?.ok()
+/// How an actor stands, if it says so soon.
+pub(super) async fn look<M: Message, T: Send + 'static>(
+    actor: &ActorRef<M>,
+    question: impl FnOnce(Answer<T>) -> M,
+) -> Option<T> {
+    within(OBSERVE_WITHIN, ask(actor, question)).await
+}
+
+/// The answer, if it comes in time.
+pub(super) async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Option<T>>,
+) -> Option<T> {
+    tokio::time::timeout(limit, answer).await.ok().flatten()
 }

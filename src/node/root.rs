@@ -27,7 +27,7 @@ use crate::output::{OutputActor, OutputArgs};
 use crate::parse::{ParseContext, Parsers};
 use crate::protocol::root::ActorNode;
 use crate::protocol::{
-    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, RegistryMsg, RootMsg, ShardMsg, ShardRoute,
+    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, RegistryMsg, RootMsg, ShardMsg, ShardRoute, ask,
 };
 use crate::storage::{ShardStore, StoreOptions};
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
@@ -244,11 +244,7 @@ impl RootState {
             .map(|(_, cell)| cell.clone())
             .collect();
         for cell in shards {
-            let (answer, waiting) = Answer::channel();
-            let shard: ActorRef<ShardMsg> = cell.into();
-            if shard.send_message(ShardMsg::ListSeeded(answer)).is_ok()
-                && let Ok(Ok(hosts)) = waiting.await
-            {
+            if let Some(Ok(hosts)) = ask(&cell.into(), ShardMsg::ListSeeded).await {
                 let urls = hosts.iter().map(|host| CrawlUrl::parse(&format!("{host}/")));
                 seeded.extend(urls.filter_map(Result::ok));
             }
@@ -477,7 +473,8 @@ pub(super) fn why_not_started(why: ractor::SpawnErr) -> NodeError {
             Ok(error) => *error,
             Err(why) => NodeError::Start { actor: "root".to_owned(), why: why.to_string() },
         },
-        other => NodeError::Start { actor: "root".to_owned(), why: other.to_string() },
+        why @ (ractor::SpawnErr::ActorAlreadyStarted
+        | ractor::SpawnErr::ActorAlreadyRegistered(_)) => failed("root")(why),
     }
 }
 

@@ -9,8 +9,8 @@ use tracing::debug;
 
 use super::Node;
 use super::error::NodeError;
-use super::progress::ask;
-use crate::protocol::{Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, Routes, ShardMsg};
+use super::progress::{look, within};
+use crate::protocol::{ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, Routes, ShardMsg, ask};
 
 /// How often a stage is asked whether it is done.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -59,19 +59,15 @@ impl Node {
         if let Some((_, pool)) = pool {
             let until = self.plan.world.clock.now() + limit;
             while self.plan.world.clock.now() < until {
-                let view = ask(|port| pool.send_message(PoolMsg::Observe(port)).is_ok()).await;
-                if view.is_none_or(|view| view.busy == 0) {
+                if look(pool, PoolMsg::Observe).await.is_none_or(|view| view.busy == 0) {
                     break;
                 }
                 self.plan.world.clock.sleep(LOOK_EVERY).await;
             }
-            ask::<()>(|port| pool.send_message(PoolMsg::Kill(port)).is_ok()).await;
+            look(pool, PoolMsg::Kill).await;
         }
         if let Some(archive) = &routes.archive {
-            within(limit.max(STORES_WITHIN), |port| {
-                archive.send_message(ArchiveMsg::Close(port)).is_ok()
-            })
-            .await;
+            within(limit.max(STORES_WITHIN), ask(archive, ArchiveMsg::Close)).await;
         }
     }
 
@@ -81,12 +77,12 @@ impl Node {
         while self.plan.world.clock.now() < until {
             let mut busy = false;
             for route in routes.all() {
-                let port = |port| route.shard.send_message(ShardMsg::Observe(port)).is_ok();
-                busy |= ask(port).await.is_some_and(|view| view.being_parsed > 0);
+                let view = look(&route.shard, ShardMsg::Observe).await;
+                busy |= view.is_some_and(|view| view.being_parsed > 0);
             }
             if let Some(discovery) = &routes.discovery {
-                let port = |port| discovery.send_message(DiscoveryMsg::Observe(port)).is_ok();
-                busy |= ask(port).await.is_some_and(|view| view.waiting > 0);
+                let view = look(discovery, DiscoveryMsg::Observe).await;
+                busy |= view.is_some_and(|view| view.waiting > 0);
             }
             if !busy {
                 break;
@@ -94,7 +90,7 @@ impl Node {
             self.plan.world.clock.sleep(LOOK_EVERY).await;
         }
         if let Some((_, pool)) = routes.pools.iter().find(|(name, _)| *name == "parse") {
-            ask::<()>(|port| pool.send_message(PoolMsg::Kill(port)).is_ok()).await;
+            look(pool, PoolMsg::Kill).await;
         }
     }
 }
@@ -104,30 +100,17 @@ async fn close_outputs(routes: &Routes, limit: Duration) -> bool {
     let mut closed = true;
     for route in routes.all() {
         let limit = limit.max(STORES_WITHIN);
-        let port = |port| route.output.send_message(OutputMsg::Close(port)).is_ok();
-        closed &= within(limit, port).await.is_some();
+        closed &= within(limit, ask(&route.output, OutputMsg::Close)).await.is_some();
     }
     closed
 }
 
 /// Hosts go to rest, all becomes durable, the stores close.
 async fn close_shards(routes: &Routes) -> Result<(), String> {
-    let closing = routes.all().map(|route| {
-        within(STORES_WITHIN, |port| route.shard.send_message(ShardMsg::Close(port)).is_ok())
-    });
+    let closing =
+        routes.all().map(|route| within(STORES_WITHIN, ask(&route.shard, ShardMsg::Close)));
     let closed = futures::future::join_all(closing).await;
     closed.into_iter().try_for_each(|closed| {
         closed.unwrap_or_else(|| Err("a shard did not close in time".to_owned()))
     })
-}
-
-async fn within<T: Send + 'static>(
-    limit: Duration,
-    send: impl FnOnce(Answer<T>) -> bool,
-) -> Option<T> {
-    let (answer, waiting) = Answer::channel();
-    if !send(answer) {
-        return None;
-    }
-    tokio::time::timeout(limit, waiting).await.ok()?.ok()
 }

@@ -1,15 +1,14 @@
 //! OutputActor: the outputs of one shard, written in groups.
 //!
-//! A group is gathered, appended and synced by a task, then committed by the shard together with the
-//! end of its pages' rows; one group at a time. When the disk fails, the group is tried again. When
-//! the shard is gone, nobody knows whether the group counts, so the actor stops: whoever opens the
-//! shard again starts it anew from the committed state, and the rows bring the pages back.
+//! A group is gathered, appended and synced by a task, then committed by the shard together with
+//! the end of its pages' rows; one group at a time. When the disk fails, the group is tried again.
+//! When the shard is gone, nobody knows whether the group counts, so the actor stops: whoever opens
+//! the shard again starts it anew from the committed state, and the rows bring the pages back.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::committed::Append;
@@ -17,13 +16,12 @@ use super::jsonl::{JsonLines, OutputSettings};
 use crate::protocol::output::{FinishedPage, OutputView};
 use crate::protocol::shard::{PublishedBatch, PublishedPage};
 use crate::protocol::{Answer, OutputMsg, Permit, ShardMsg};
-use crate::types::{ShardId, Timestamp};
+use crate::supervise::{Alarm, Retry};
+use crate::types::{ShardId, Timestamp, tally};
 use crate::world::{Clock, Spool};
 
 /// A group is synced at the latest this long after its first page.
 const GROUP_DELAY: Duration = Duration::from_millis(20);
-const RETRY_MIN: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// What an OutputActor needs.
 #[derive(Clone, Debug)]
@@ -54,9 +52,8 @@ pub struct OutputState {
     /// When the gathered pages are to be synced.
     due: Option<Timestamp>,
     stage: Stage,
-    retry_delay: Duration,
-    failure: Option<String>,
-    timer: Option<(Timestamp, JoinHandle<()>)>,
+    retry: Retry,
+    alarm: Alarm<OutputMsg>,
     closing: Option<Answer<()>>,
     documents: u64,
     left_out: u64,
@@ -86,8 +83,8 @@ enum Stage {
     Idle,
     /// A task writes it.
     Syncing(Group),
-    /// The disk failed; tried again then.
-    Failed(Group, Timestamp),
+    /// The disk failed; tried again when `retry` says.
+    Failed(Group),
     /// The shard commits it; the permits wait for that.
     Committing(Vec<Permit>),
 }
@@ -119,7 +116,7 @@ impl Actor for OutputActor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             OutputMsg::Publish(page) => output.gather(*page),
-            OutputMsg::Tick => output.timer = None,
+            OutputMsg::Tick => output.alarm.rang(),
             OutputMsg::Synced(result) => output.synced(result),
             OutputMsg::Committed => output.stage = Stage::Idle,
             OutputMsg::Close(answer) => output.closing = Some(answer),
@@ -137,6 +134,7 @@ impl OutputState {
         clock: Arc<dyn Clock>,
         outputs: Vec<JsonLines>,
     ) -> Self {
+        let alarm = Alarm::new(Arc::clone(&clock), me.clone(), || OutputMsg::Tick);
         Self {
             me,
             spool,
@@ -145,9 +143,8 @@ impl OutputState {
             gathered: Pages::default(),
             due: None,
             stage: Stage::Idle,
-            retry_delay: Duration::ZERO,
-            failure: None,
-            timer: None,
+            retry: Retry::default(),
+            alarm,
             closing: None,
             documents: 0,
             left_out: 0,
@@ -180,9 +177,8 @@ impl OutputState {
         let hurry = self.closing.is_some();
         match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle if self.due.is_some_and(|due| hurry || due <= now) => self.begin(),
-            Stage::Failed(group, at) if at <= now => self.sync(group),
-            stage
-            @ (Stage::Idle | Stage::Syncing(_) | Stage::Failed(..) | Stage::Committing(_)) => {
+            Stage::Failed(group) if self.retry.allows(now) => self.sync(group),
+            stage @ (Stage::Idle | Stage::Syncing(_) | Stage::Failed(_) | Stage::Committing(_)) => {
                 self.stage = stage;
             }
         }
@@ -219,19 +215,14 @@ impl OutputState {
     fn synced(&mut self, result: Result<(), String>) {
         match (std::mem::replace(&mut self.stage, Stage::Idle), result) {
             (Stage::Syncing(group), Ok(())) => {
-                self.failure = None;
-                self.retry_delay = Duration::ZERO;
+                self.retry = Retry::default();
                 self.commit(group);
             }
             (Stage::Syncing(group), Err(why)) => {
-                warn!(
-                    why,
-                    pages = group.pages.pages.len(),
-                    "output failed to write, will try again"
-                );
-                self.failure = Some(why);
-                self.retry_delay = (self.retry_delay * 2).clamp(RETRY_MIN, RETRY_MAX);
-                self.stage = Stage::Failed(group, self.clock.now() + self.retry_delay);
+                let pages = group.pages.pages.len();
+                warn!(why, pages, "output failed to write, will try again");
+                self.retry.failed(self.clock.now(), why);
+                self.stage = Stage::Failed(group);
             }
             (stage, _) => self.stage = stage,
         }
@@ -262,40 +253,29 @@ impl OutputState {
         }
     }
 
-    /// One timer, for whatever comes first.
     fn arm(&mut self) {
         let at = match &self.stage {
             Stage::Idle => self.due,
-            Stage::Failed(_, at) => Some(*at),
+            Stage::Failed(_) => self.retry.at(),
             Stage::Syncing(_) | Stage::Committing(_) => None,
         };
-        let Some(at) = at else { return };
-        if self.timer.as_ref().is_some_and(|(armed, _)| *armed <= at) {
-            return;
-        }
-        let (clock, me) = (Arc::clone(&self.clock), self.me.clone());
-        let task = tokio::spawn(async move {
-            clock.sleep_until(at).await;
-            // A timer of an output that is gone wakes nobody.
-            me.send_message(OutputMsg::Tick).ok();
-        });
-        if let Some((_, superseded)) = self.timer.replace((at, task)) {
-            superseded.abort();
+        if let Some(at) = at {
+            self.alarm.set(at);
         }
     }
 
     fn observe(&self) -> OutputView {
         let under_way = match &self.stage {
             Stage::Idle => 0,
-            Stage::Syncing(group) | Stage::Failed(group, _) => group.pages.pages.len(),
+            Stage::Syncing(group) | Stage::Failed(group) => group.pages.pages.len(),
             Stage::Committing(permits) => permits.len(),
         };
         let waiting = under_way + self.gathered.pages.len();
         OutputView {
             documents: self.documents,
-            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+            waiting: tally(waiting),
             left_out: self.left_out,
-            failure: self.failure.clone(),
+            failure: self.retry.failure().map(str::to_owned),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - A-1 The row of a page goes away only when its links and document are durable (P4, I7): the
 //!   worker passes both on and forgets them.
-//! - A-2 A page that kills its worker is reported once; the shard decides whether it is tried again.
+//! - A-2 A page that kills its worker is reported once; the shard decides if it is tried again.
 //! - A-3 Before a page is passed on it has a place among the pages under way, so discovery and
 //!   outputs push back on the parsers (I8).
 
@@ -17,7 +17,7 @@ use super::document;
 use super::handler::{Input, Limits, Parsed, parse};
 use super::select::Extractor;
 use crate::protocol::discovery::{FoundLink, ParsedPage};
-use crate::protocol::{Answer, Credit, DiscoveryMsg, ParseJob, ParseMsg, RoutesWatch, ShardMsg};
+use crate::protocol::{Credit, DiscoveryMsg, ParseJob, ParseMsg, RoutesWatch, ShardMsg, ask};
 use crate::supervise::{Loss, Seat, WorkerKind};
 use crate::types::{
     ContentRecord, CrawlUrl, Document, Headers, LinkKind, Reason, ToParse, UrlId, UrlVersion,
@@ -235,10 +235,9 @@ impl ParseState {
             fetched_at: row.fetched_at,
             archive: row.archive.clone(),
         };
-        let (answer, waiting) = Answer::channel();
-        shard.send_message(ShardMsg::ClaimText(text, Box::new(record), answer)).ok()?;
+        let claim = |answer| ShardMsg::ClaimText(text, Box::new(record), answer);
         // An index that does not answer leaves the page without its duplicate, and nothing else.
-        let first = waiting.await.ok().flatten()?;
+        let first = ask(&shard, claim).await.flatten()?;
         Some(first.url.to_string())
     }
 
@@ -262,7 +261,8 @@ fn redirect(row: ToParse, headers: &Headers, shard: ActorRef<ShardMsg>) -> Parse
     let (links, reasons) = match target {
         Ok(url) => (vec![FoundLink { url, kind: LinkKind::Redirect, nofollow: false }], Vec::new()),
         Err(reason) => {
-            debug!(url = %row.url, %reason, location = ?header(headers, "location"), "redirect ends");
+            let location = header(headers, "location");
+            debug!(url = %row.url, %reason, ?location, "redirect ends");
             (Vec::new(), vec![reason])
         }
     };

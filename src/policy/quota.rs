@@ -39,6 +39,11 @@ impl Quota {
         self.pages += pages;
     }
 
+    /// Takes away pages that are counted again when their shard is opened again.
+    pub fn remove_pages(&mut self, pages: u64) {
+        self.pages = self.pages.saturating_sub(pages);
+    }
+
     /// Takes a place for one grant.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! A bounded window in memory over a host's queue on disk (F10), and which band is served next (F3).
+//! A bounded window in memory over a host's queue on disk (F10), and which band is next (F3).
 //!
 //! Each band is read in order from a remembered cursor. W-1: an entry is in the window, or beyond
 //! its band's cursor on disk, or granted; never in two places, never in none.

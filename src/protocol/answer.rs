@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ractor::{ActorRef, Message};
 use tokio::sync::oneshot;
 
 type Deliver<T> = Box<dyn FnOnce(Option<T>) + Send>;
@@ -39,6 +40,16 @@ impl<T: Send + 'static> Answer<T> {
             deliver(Some(answer));
         }
     }
+}
+
+/// Asks an actor and waits for its answer; `None` when it is gone or drops the question.
+pub async fn ask<M: Message, T: Send + 'static>(
+    actor: &ActorRef<M>,
+    question: impl FnOnce(Answer<T>) -> M,
+) -> Option<T> {
+    let (answer, waiting) = Answer::channel();
+    actor.send_message(question(answer)).ok()?;
+    waiting.await.ok()
 }
 
 impl<T> Drop for Answer<T> {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::types::tally;
+
 /// A bounded amount of something: pages under way, kilobytes of bodies in memory.
 #[derive(Clone, Debug)]
 pub struct Credit {
@@ -42,7 +44,7 @@ impl Credit {
 
     /// Units in use.
     pub fn used(&self) -> u32 {
-        self.total.saturating_sub(u32::try_from(self.free.available_permits()).unwrap_or(u32::MAX))
+        self.total.saturating_sub(tally(self.free.available_permits()))
     }
 
     /// All units, free or not.

@@ -18,7 +18,7 @@ pub mod pool;
 pub mod root;
 
 pub use address::AddressMsg;
-pub use answer::Answer;
+pub use answer::{Answer, ask};
 pub use archive::ArchiveMsg;
 pub use credit::{Credit, Permit};
 pub use discovery::DiscoveryMsg;

@@ -26,6 +26,13 @@ pub enum ShardMsg {
     Admit(AdmitBatch),
     /// A host took a step.
     Stepped(Box<Stepped>),
+    /// The actor of a host failed before it was started; nobody else says so.
+    NotStarted {
+        /// Which actor.
+        actor: ActorId,
+        /// Why.
+        why: String,
+    },
     /// A host wrote its snapshot and is about to stop.
     Retired {
         /// Which.

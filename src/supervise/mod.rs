@@ -1,13 +1,17 @@
-//! Workers that come back: pools of supervised actors that pull from one bounded channel (A1).
+//! What actors share: workers that come back (A1), the one timer, the wait after a failure.
 //!
-//! In: jobs over a channel made by whoever owns the queue; `PoolMsg` from the root. Out: each job
-//! served, or reported as lost exactly once; nothing is dropped in silence (I8).
+//! A pool takes jobs over a bounded channel made by whoever owns the queue, and `PoolMsg` from the
+//! root. Each job is served, or reported as lost exactly once; nothing is dropped in silence (I8).
 //!
 //! ractor restarts nothing by itself, and a panic takes an actor's state and mailbox with it. So a
 //! worker keeps no jobs in its mailbox, and what it has in hand stands in a slot that outlives it.
 
 mod seat;
 mod pool;
+mod alarm;
+mod retry;
 
+pub use alarm::Alarm;
 pub use pool::{PoolActor, PoolSetup};
+pub use retry::Retry;
 pub use seat::{Loss, Seat, WorkerKind};

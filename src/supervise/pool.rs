@@ -17,6 +17,7 @@ use tracing::warn;
 use super::seat::{Loss, Seat, Slot, WorkerKind};
 use crate::protocol::pool::PoolView;
 use crate::protocol::{Answer, PoolMsg};
+use crate::types::tally;
 use crate::world::Clock;
 
 /// The wait before a worker that died without a job is started again; doubled each time.
@@ -148,7 +149,7 @@ impl<K: WorkerKind> Pool<K> {
             return;
         }
         let staying = self.chairs.values().filter(|chair| !chair.is_leaving()).count();
-        let staying = u32::try_from(staying).unwrap_or(u32::MAX);
+        let staying = tally(staying);
         self.send_away(staying.saturating_sub(workers));
         for _ in staying..workers {
             let number = self.next_chair;
@@ -289,13 +290,12 @@ impl<K: WorkerKind> Pool<K> {
     }
 
     fn view(&self) -> PoolView {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let chairs = || self.chairs.values();
         PoolView {
-            workers: count(chairs().filter(|chair| chair.worker.is_some()).count()),
-            busy: count(chairs().filter(|chair| chair.slot.is_taken()).count()),
-            waiting: count(self.setup.jobs.len()),
-            capacity: count(self.setup.jobs.capacity().unwrap_or(usize::MAX)),
+            workers: tally(chairs().filter(|chair| chair.worker.is_some()).count()),
+            busy: tally(chairs().filter(|chair| chair.slot.is_taken()).count()),
+            waiting: tally(self.setup.jobs.len()),
+            capacity: tally(self.setup.jobs.capacity().unwrap_or(usize::MAX)),
             restarts: self.restarts,
         }
     }

@@ -6,6 +6,8 @@
 mod metrics;
 mod events;
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 
 pub use events::{
@@ -41,7 +43,11 @@ pub enum TelemetryError {
 pub fn init(filter: &str, json: bool) -> Result<(), TelemetryError> {
     let parsed = EnvFilter::try_new(filter)
         .map_err(|source| TelemetryError::Filter { filter: filter.to_owned(), source })?;
-    let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(parsed)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours);
     let started = if json { lines.json().try_init() } else { lines.try_init() };
     started.map_err(|_already| TelemetryError::Started)
 }

@@ -13,6 +13,7 @@ mod lease;
 mod page;
 mod event;
 mod record;
+mod shown;
 
 pub use self::time::{Moment, Timestamp};
 pub use self::url::CrawlUrl;
@@ -30,3 +31,4 @@ pub use record::{
     BackoffState, ContentRecord, DeadLetter, ExclusionRecord, HostCounts, HostOverrides,
     HostRecord, LedgerRow, RobotsKept, RobotsRecord, UrlRecord, UrlStatus, UrlView, VisitRecord,
 };
+pub use shown::{in_full, tally};

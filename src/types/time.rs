@@ -1,8 +1,8 @@
 //! Points in time as values that cannot ask what time it is.
 //!
-//! A [`Timestamp`] is milliseconds since the Unix epoch. Only [`crate::world::Clock`] makes one from
-//! the machine's clock; everything else receives it. Arithmetic saturates, so no clock jump can
-//! make a wait negative.
+//! A [`Timestamp`] is milliseconds since the Unix epoch. Only [`crate::world::Clock`] makes one
+//! from the machine's clock; everything else receives it. Arithmetic saturates, so no clock jump
+//! can make a wait negative.
 
 use std::fmt;
 use std::ops::{Add, Sub};

@@ -2,7 +2,8 @@
 //!
 //! Names are relative, with `/` between folder and file; folders appear when they are needed. Every
 //! call is whole: when it returns, what it did is on disk, names included. No file is kept open
-//! between calls, so an owner that was replaced holds nothing. Real: a directory. Simulated: memory.
+//! between calls, so an owner that was replaced holds nothing. Real: a directory; simulated:
+//! memory.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -299,7 +299,7 @@ async fn a_failing_disk_drops_nothing_and_holds_the_completions() {
         let report = bench.ended().await;
         assert_eq!(bench.read(&report).await.url.as_str(), format!("http://a.test/{n}"));
     }
-    bench.clock.sleep(RETRY_MAX).await;
+    bench.clock.sleep(Retry::WAIT_MAX).await;
     assert_eq!(bench.view().await.failure, None);
     let zero = spool.content(FILE).unwrap();
     assert!(spool.content(&format!("{FILE}.open")).is_none(), "the first file is published");

@@ -254,9 +254,7 @@ async fn kill_ends_what_waits_and_what_runs() {
     rig.clock.sleep(Duration::from_secs(2)).await;
     rig.give(Lease { not_before: seconds(200), ..page("/late") }).await;
     rig.clock.sleep(Duration::from_secs(1)).await;
-    let (answer, waiting) = Answer::channel();
-    rig.pool.send_message(PoolMsg::Kill(answer)).unwrap();
-    waiting.await.unwrap();
+    ask(&rig.pool, PoolMsg::Kill).await.unwrap();
     let mut ends = [rig.ended().await, rig.ended().await];
     ends.sort_by_key(|end| end.sent_at);
     assert_eq!(ends.each_ref().map(|end| end.sent_at), [None, Some(seconds(5))]);

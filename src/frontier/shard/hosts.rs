@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use ractor::{ActorId, ActorRuntime};
-use tracing::{debug, warn};
+use ractor::ActorRuntime;
+use tracing::debug;
 
 use super::commit::RETRY_AFTER;
 use super::ends::Told;
-use super::recover::add;
 use super::state::{Closing, MoveKind, Resident, Shard, Waking, fault};
 use crate::frontier::host::{HostActor, HostArgs, offer_was_granted};
 use crate::policy::change::Change;
@@ -15,18 +14,14 @@ use crate::policy::host::{Effects, HostSeed};
 use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{HostRead, Stepped, StoreFault, StoreReply};
 use crate::protocol::{HostMsg, HostPhase, ShardMsg};
-use crate::types::{HostCounts, HostId, LeaseId, QueueEntry, Reason, Timestamp, UrlId};
+use crate::types::{HostCounts, HostId, LeaseId, Reason, Timestamp};
 
 /// A host that wants nothing for this long goes to rest.
 pub(super) const REST_AFTER: Duration = Duration::from_secs(10);
-/// An actor that fails this often in a row has its host parked (A1).
-const FAILURES_MAX: u32 = 3;
 /// A host that something above it holds back for a moment is asked again after this.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A crawl at its cap on pages asks again after this whether one has come free.
 const CAP_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// Sleepers judged again at once.
-const SLEEPERS_AT_ONCE: usize = 1000;
 
 impl Shard {
     /// Sends a host a message; one at rest is woken first.
@@ -50,7 +45,6 @@ impl Shard {
     /// Begins to wake a host, or finds that it is being woken.
     pub(super) fn wake(&mut self, host: HostId) -> &mut Waking {
         if !self.waking.contains_key(&host) {
-            self.waking.insert(host, Waking::default());
             self.read_host(host);
         }
         self.waking.entry(host).or_default()
@@ -61,7 +55,7 @@ impl Shard {
         self.read_host_after(host, Duration::ZERO);
     }
 
-    fn read_host_after(&mut self, host: HostId, wait: Duration) {
+    pub(super) fn read_host_after(&mut self, host: HostId, wait: Duration) {
         self.once_written(move |shard| {
             let wait = if shard.unreadable.is_some() { wait.max(RETRY_AFTER) } else { wait };
             shard.run(wait, |store| async move {
@@ -118,11 +112,13 @@ impl Shard {
         };
         let args = HostArgs { seed, world: self.world.clone(), shard: self.me.clone() };
         let cell = self.me.get_cell();
-        let Ok((actor, _)) = ActorRuntime::spawn_linked_instant(None, HostActor, args, cell) else {
+        let started = ActorRuntime::spawn_linked_instant(None, HostActor, args, cell);
+        let Ok((actor, starting)) = started else {
             // Only a name that is taken can refuse a start, and hosts have none.
             return;
         };
         self.actors.insert(actor.get_id(), id);
+        self.watch_start(actor.get_id(), starting);
         let waking = self.waking.remove(&id).unwrap_or_default();
         self.long_waits.remove(&id);
         self.residents.insert(
@@ -155,7 +151,17 @@ impl Shard {
             self.read_sleepers(id, None);
         }
         if waking.wants_offer {
-            self.ready.hasten(id, self.now());
+            self.offer_to_woken(id);
+        }
+    }
+
+    /// The offer that a host was woken for comes before it could be put to rest again.
+    fn offer_to_woken(&mut self, host: HostId) {
+        let now = self.now();
+        if self.may_grant() && self.held_until.is_none() && self.has_credit() {
+            self.offer(host, now);
+        } else {
+            self.ready.hasten(host, now);
         }
     }
 
@@ -380,105 +386,6 @@ impl Shard {
         let held = resident.retiring.unwrap_or_default();
         if !held.is_empty() {
             self.wake(host).messages = held;
-        }
-    }
-
-    /// A1: a HostActor failed. It comes back from its snapshot and row; one that fails again and
-    /// again is parked.
-    pub(super) fn host_failed(&mut self, actor: ActorId, error: &ractor::ActorProcessingErr) {
-        let Some(host) = self.actors.remove(&actor) else { return };
-        let Some(resident) = self.residents.remove(&host) else { return };
-        let failures = self.failures.entry(host).or_default();
-        *failures += 1;
-        let failures = *failures;
-        warn!(host = %resident.record.key, %error, failures, "host actor failed, restarted");
-        self.totals.restarts += 1;
-        self.admissions.note_retired(host, &resident.record, resident.counts);
-        if let Some(lease) = resident.offer {
-            self.offers.remove(&lease);
-            self.quota.lock().give_back();
-        }
-        self.ready.set(host, None);
-        if failures > 1 {
-            // It may be the snapshot that it fails over; the row is enough.
-            self.world.snapshots.remove(host);
-        }
-        let messages = self.told_again(host, failures, resident.retiring.unwrap_or_default());
-        let wakes_sleepers = resident.sleepers_after.is_some();
-        self.waking.insert(host, Waking { messages, wakes_sleepers, ..Waking::default() });
-        let times = failures.saturating_sub(FAILURES_MAX).min(10);
-        let wait = if times == 0 { Duration::ZERO } else { Duration::from_secs(1 << times) };
-        self.read_host_after(host, wait);
-    }
-
-    /// What a host that failed has to hear once more: its mailbox went with it.
-    fn told_again(&self, host: HostId, failures: u32, held: Vec<HostMsg>) -> Vec<HostMsg> {
-        let mut messages = Vec::new();
-        if failures >= FAILURES_MAX {
-            messages.push(HostMsg::Park(Reason::HostParked { failures }));
-        } else {
-            // One that it may have failed over comes back when its lease runs out.
-            let ends = self.ends.iter().filter(|(lease, _)| {
-                self.leases.get(lease).is_some_and(|granted| granted.host == host)
-            });
-            messages.extend(ends.map(|(_, completion)| HostMsg::Ended(completion.clone())));
-        }
-        let is_new = |msg: &HostMsg| !matches!(msg, HostMsg::Ended(_) | HostMsg::Order(_));
-        messages.extend(held.into_iter().filter(is_new));
-        let orders = self.ordered.iter().filter(|(of, ..)| *of == host);
-        messages.extend(orders.map(|(_, overrides, _)| HostMsg::Order(overrides.clone())));
-        messages
-    }
-
-    fn read_sleepers(&mut self, host: HostId, after: Option<UrlId>) {
-        if let Some(resident) = self.residents.get_mut(&host) {
-            resident.sleepers_after = Some(after);
-        }
-        self.once_written(move |shard| {
-            shard.read(|store| async move {
-                let read = store.sleepers(host, after, SLEEPERS_AT_ONCE).await;
-                let read = read.map(|rows| {
-                    let more = rows.len() == SLEEPERS_AT_ONCE;
-                    (rows.into_iter().map(|(entry, _)| entry).collect(), more)
-                });
-                ShardMsg::Store(StoreReply::SleepersRead(host, read.map_err(fault)))
-            });
-        });
-    }
-
-    /// R2: URLs that the old rules refused are back in the queue, to be judged by the new ones.
-    pub(super) fn sleepers_read(
-        &mut self,
-        host: HostId,
-        read: Result<(Vec<QueueEntry>, bool), StoreFault>,
-    ) {
-        let Some(resident) = self.residents.get_mut(&host) else { return };
-        let after = resident.sleepers_after.take().flatten();
-        match read {
-            Ok((entries, more)) if !entries.is_empty() => {
-                let last = entries.last().map(|entry| entry.id);
-                let woken = HostCounts {
-                    queued: u64::try_from(entries.len()).unwrap_or(0),
-                    ..HostCounts::default()
-                };
-                for counts in [&mut resident.counts, &mut self.totals.counts] {
-                    counts.sleeping = counts.sleeping.saturating_sub(woken.queued);
-                    add(counts, woken);
-                }
-                let counts = resident.counts;
-                for entry in &entries {
-                    let entry = entry.clone();
-                    self.put([Change::Unsleep(entry.id), Change::Enqueue(Box::new(entry))]);
-                }
-                self.put([Change::PutCounts(host, counts)]);
-                self.tell(host, HostMsg::Admitted(entries));
-                if more {
-                    self.read_sleepers(host, last);
-                }
-            }
-            // One more step, after which an idle host can go to rest.
-            Ok(_) => self.tell(host, HostMsg::Wake),
-            Err(_) => self.read_sleepers(host, after),
         }
     }
 }

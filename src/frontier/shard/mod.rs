@@ -12,10 +12,13 @@ mod commit;
 mod recover;
 mod admit;
 mod hosts;
+mod failing;
+mod queues;
 mod grants;
 mod ends;
 mod parsing;
 mod operators;
+mod closing;
 mod view;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -54,6 +57,7 @@ impl Actor for ShardActor {
         match msg {
             ShardMsg::Admit(batch) => shard.admit(batch),
             ShardMsg::Stepped(stepped) => shard.stepped(*stepped),
+            ShardMsg::NotStarted { actor, why } => shard.host_failed(actor, &why),
             ShardMsg::Retired { host, next_wake } => shard.retired(host, next_wake),
             ShardMsg::Ended(report) => shard.ended(*report),
             ShardMsg::ParserDied { id, version } => shard.parser_died(id, version),
@@ -97,7 +101,7 @@ impl Actor for ShardActor {
         shard: &mut Shard,
     ) -> Handled {
         if let SupervisionEvent::ActorFailed(cell, error) = event {
-            shard.host_failed(cell.get_id(), &error);
+            shard.host_failed(cell.get_id(), &error.to_string());
             shard.go_on();
         }
         Ok(())

@@ -358,6 +358,22 @@ impl Shard {
     }
 }
 
+/// A shard that fails takes its leases with it: their places in the caps on the crawl and at their
+/// addresses are free again, and its pages are counted again when it is opened.
+impl Drop for Shard {
+    fn drop(&mut self) {
+        for granted in self.leases.values().filter(|granted| granted.stage != Stage::Resolving) {
+            self.leave_address(&granted.lease, Some(granted.lease.not_before));
+        }
+        let mut quota = self.quota.lock();
+        self.offers.iter().for_each(|_| quota.give_back());
+        self.leases.iter().for_each(|_| quota.ended(false));
+        if !matches!(self.closing, Closing::Closed) {
+            quota.remove_pages(self.totals.pages);
+        }
+    }
+}
+
 /// How the protocol speaks of the store's errors.
 pub(super) fn fault(error: StoreError) -> StoreFault {
     match error {

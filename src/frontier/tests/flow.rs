@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::frontier::testing::{Rig, Setting, assert_polite, open_web, secs};
-use crate::protocol::ShardMsg;
-use crate::protocol::shard::Admission;
+use crate::frontier::testing::{Rig, Setting, assert_polite, open_web, published, secs};
+use crate::protocol::shard::{Admission, PublishedBatch, PublishedPage};
+use crate::protocol::{Answer, Credit, ShardMsg};
 use crate::types::Timestamp;
 
 #[tokio::test(start_paused = true)]
@@ -49,6 +49,38 @@ async fn only_durable_leases_leave() {
     let (from, to) = (Timestamp::EPOCH, Timestamp::NEVER);
     let granted = rig.stores[0].ledger(from, to, None, 10).await.unwrap();
     assert!(granted.iter().any(|(place, _)| place.lease == job.lease.id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_rides_along_to_the_parser_and_its_row_goes_when_published() {
+    let rig = Rig::new(Setting::default()).await;
+    let serving = rig.serve(open_web());
+    rig.admit_paths("a.test", 1).await;
+    let body = Credit::new(10);
+    let job = tokio::time::timeout(secs(30), rig.pages.recv()).await.unwrap().unwrap();
+    assert!(job.response.is_none(), "these fetchers keep no response");
+    let shard = job.shard.clone();
+    shard.send_message(published(job)).unwrap();
+    rig.until_done(secs(30)).await;
+    serving.abort();
+    rig.admit(&["https://a.test/with-body".to_owned()]).await;
+    let robots = rig.visits().len();
+    rig.answer_next_with_body(body.try_take(4).unwrap()).await;
+    let job = tokio::time::timeout(secs(30), rig.pages.recv()).await.unwrap().unwrap();
+    assert_eq!(job.response.as_ref().unwrap().body, "body");
+    assert_eq!((body.used(), rig.visits().len()), (4, robots));
+    assert_eq!(rig.stores[0].to_parse(None, 9).await.unwrap().len(), 1, "P4: the row is there");
+    let row = job.row.clone();
+    drop(job);
+    assert_eq!(body.used(), 0);
+    let page = PublishedPage { row, links: 3, duplicate_of: None, parser_version: 1 };
+    let (answer, committed) = Answer::channel();
+    let outputs = vec![("pages".to_owned(), vec![1, 2])];
+    let batch = PublishedBatch { pages: vec![page], outputs, answer };
+    rig.shard().send_message(ShardMsg::Published(Box::new(batch))).unwrap();
+    tokio::time::timeout(secs(30), committed).await.unwrap().unwrap();
+    assert_eq!(rig.stores[0].to_parse(None, 9).await.unwrap().len(), 0);
+    assert_eq!(rig.stores[0].output("pages").await.unwrap(), Some(vec![1, 2]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -174,7 +174,7 @@ impl HostMachine {
             status,
             outcome: Some(completion.outcome),
             status_code: completion.status,
-            attempts: lease.entry.attempts,
+            attempts: tries(lease, status),
             last_fetched_at: completion.sent_at.map(|_| completion.ended_at),
             next_fetch_at: due,
             digest: completion.digest.clone(),
@@ -276,6 +276,16 @@ impl HostMachine {
         let answered = self.robots.answer(now, answer, &self.settings.robots);
         effects.changes.push(Change::PutRobots(self.id, Box::new(answered.record)));
         effects.wake_sleepers = answered.rules_changed;
+    }
+}
+
+/// Tries in this version; a failed one is in the entry already.
+fn tries(lease: &Lease, status: UrlStatus) -> u8 {
+    match status {
+        UrlStatus::Retrying | UrlStatus::Dead => lease.entry.attempts,
+        UrlStatus::Fetched | UrlStatus::Gone | UrlStatus::Queued | UrlStatus::Sleeping => {
+            lease.entry.attempts.saturating_add(1)
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::policy::robots::{Decision, RobotsState};
 use crate::policy::{backoff, normalise};
 use crate::types::{
     Completion, CrawlUrl, HostKey, Lease, LeaseId, LeaseKind, Moment, Outcome, QueueEntry, Reason,
-    UrlId, UrlStatus, UrlVersion, VisitRecord,
+    Timestamp, UrlId, UrlStatus, UrlVersion, VisitRecord,
 };
 
 impl HostMachine {
@@ -55,31 +55,33 @@ impl HostMachine {
         if self.in_flight.len() >= self.allowed_in_flight() {
             return Some(Reason::InFlight);
         }
-        if let Some(until) = record.site_wait_until.filter(|until| *until > soon) {
-            return Some(Reason::SiteAskedToWait { until });
-        }
-        if record.next_allowed_at > soon {
-            let until = record.next_allowed_at;
-            return Some(Reason::HostClock { until, set_by: record.set_by });
-        }
-        let until = self.departure(now);
-        if until <= soon {
+        self.waits_beyond(soon)
+    }
+
+    /// What keeps the host from being asked by `at`, if anything does: the last to end.
+    pub fn waits_beyond(&self, at: Timestamp) -> Option<Reason> {
+        let until = self.ready_at();
+        if until <= at {
             return None;
         }
-        match &self.robots {
-            RobotsState::Unreachable { since, why, .. } if self.robots_wait() == Some(until) => {
-                Some(Reason::RobotsUnreachable { since: *since, why: why.clone() })
-            }
-            RobotsState::Unreachable { .. }
-            | RobotsState::Unfetched
-            | RobotsState::Fresh { .. } => {
-                Some(Reason::DailyBudget { max: self.daily_budget(), until })
-            }
+        let unreachable = match &self.robots {
+            RobotsState::Unreachable { since, why, .. } => Some((*since, why)),
+            RobotsState::Unfetched | RobotsState::Fresh { .. } => None,
+        };
+        if let Some((since, why)) = unreachable.filter(|_| self.robots_wait() == Some(until)) {
+            return Some(Reason::RobotsUnreachable { since, why: why.clone() });
         }
+        if self.record.site_wait_until == Some(until) {
+            return Some(Reason::SiteAskedToWait { until });
+        }
+        if self.record.next_allowed_at == until {
+            return Some(Reason::HostClock { until, set_by: self.record.set_by });
+        }
+        Some(Reason::DailyBudget { max: self.daily_budget(), until })
     }
 
     /// When a request granted now would be sent.
-    fn departure(&self, now: Moment) -> crate::types::Timestamp {
+    fn departure(&self, now: Moment) -> Timestamp {
         self.ready_at().max(now.at)
     }
 

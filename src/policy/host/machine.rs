@@ -43,8 +43,6 @@ pub struct HostMachine {
     pub(super) offered: Option<LeaseId>,
     /// A read of the queue is under way.
     pub(super) reading: Option<Reading>,
-    /// Why the last offer was not taken.
-    pub(super) withheld: Option<Reason>,
 }
 
 /// A read of the queue, and what happened since it was asked for: the rows may be older (W-1).
@@ -146,7 +144,6 @@ impl HostMachine {
             errands: VecDeque::new(),
             offered: None,
             reading: None,
-            withheld: None,
         };
         if machine.in_flight.values().any(|lease| machine.is_own_robots(lease)) {
             machine.asking = RobotsAsking::InFlight;
@@ -234,11 +231,6 @@ impl HostMachine {
         &self.robots
     }
 
-    /// Why the last offer was not taken.
-    pub fn withheld(&self) -> Option<&Reason> {
-        self.withheld.as_ref()
-    }
-
     /// Leases in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
@@ -278,24 +270,6 @@ impl HostMachine {
             false => Timestamp::EPOCH,
         };
         clock.max(asked).max(robots).max(budget)
-    }
-
-    /// Which of the things that must pass before the next request passes last (B1).
-    pub fn waits_for(&self) -> Reason {
-        let until = self.ready_at();
-        if let RobotsState::Unreachable { since, why, .. } = &self.robots
-            && self.errands.is_empty()
-            && self.robots_wait() == Some(until)
-        {
-            return Reason::RobotsUnreachable { since: *since, why: why.clone() };
-        }
-        if self.record.site_wait_until == Some(until) {
-            return Reason::SiteAskedToWait { until };
-        }
-        if self.record.next_allowed_at < until {
-            return Reason::DailyBudget { max: self.daily_budget(), until };
-        }
-        Reason::HostClock { until, set_by: self.record.set_by }
     }
 
     /// Robots that cannot be had and leave no good copy: nothing until the next try, or until they
@@ -370,10 +344,6 @@ impl HostMachine {
 
     pub(super) fn answer(&mut self, answer: OfferAnswer, effects: &mut Effects) {
         self.offered = None;
-        self.withheld = match &answer {
-            OfferAnswer::Granted => None,
-            OfferAnswer::Withheld(reason) => reason.clone(),
-        };
         effects.offer = Some(answer);
     }
 
