@@ -7,6 +7,7 @@ mod error;
 mod memory;
 mod settings;
 mod plan;
+mod shards;
 mod root;
 mod orders;
 mod progress;
