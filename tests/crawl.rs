@@ -234,11 +234,9 @@ async fn sandbox(hosts: u16, pages_per_host: u32) -> (Sandbox, Home) {
         ..SandboxOptions::default()
     };
     let web = Sandbox::start(options, Arc::new(TokioClock::system())).await.unwrap();
-    let own = format!(
-        "{LOCAL}\n[dns]\nnameservers = [\"{}\"]\n[retry]\nbase = \"500ms\"\nmax_attempts = 2\n\
-         [scope]\nmode = \"any\"\n",
-        web.dns_address()
-    );
+    let own = LOCAL.replace("base = \"500ms\"", "base = \"500ms\"\nmax_attempts = 2");
+    let dns = web.dns_address();
+    let own = format!("{own}\n[dns]\nnameservers = [\"{dns}\"]\n[scope]\nmode = \"any\"\n");
     (web, Home::new(&own))
 }
 

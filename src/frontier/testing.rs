@@ -1,48 +1,36 @@
 //! A frontier on a bench: real shards and store, paused time, a world that obeys the test.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use futures::stream::BoxStream;
-use object_store::memory::InMemory;
-use object_store::path::Path;
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult,
-};
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorRef};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+mod fakes;
+mod setting;
+
+pub(super) use setting::Setting;
+
+use fakes::{FlakyStore, LoadedDice, LoadedSnapshots, NoExchange, Nobody, Table, WatchfulClock};
+
 use super::{AddressActor, AddressArgs, FrontierSettings, ShardActor, ShardArgs, SharedQuota};
-use crate::policy::address_clock::AddressRules;
-use crate::policy::domain_clock::DomainRules;
-use crate::policy::host::HostSettings;
 use crate::policy::normalise;
-use crate::policy::politeness::Politeness;
-use crate::policy::quota::{Quota, QuotaRules};
-use crate::policy::retry::Retries;
-use crate::policy::robots::RobotsSettings;
+use crate::policy::quota::Quota;
 use crate::protocol::shard::{
     Admission, AdmitBatch, Candidate, EndedReport, PublishedBatch, PublishedPage, ShardView,
 };
 use crate::protocol::{
     AddressMsg, Answer, FetchJob, OutputMsg, ParseJob, Permit, Routes, ShardMsg, ShardRoute,
 };
-use crate::storage::{MemorySnapshots, ShardStore, StoreOptions};
+use crate::storage::{ShardStore, StoreOptions};
 use crate::types::{
-    ArchivePointer, Completion, CrawlEvent, CrawlUrl, EventSeq, HostId, Lease, LeaseKind, Outcome,
-    Reason, Response, ShardId, Timestamp, UrlRecord,
+    ArchivePointer, Completion, CrawlEvent, CrawlUrl, EventSeq, Lease, LeaseKind, Outcome, Reason,
+    Response, ShardId, Timestamp, UrlRecord,
 };
-use crate::world::{
-    Clock, Dice, Exchange, ExchangeFailure, ExchangeRequest, Exchanged, MemorySpool, Objects,
-    Resolved, Resolver, SeededDice, SnapshotStore, TokioClock, World,
-};
+use crate::world::{MemorySpool, Objects, World};
 
 /// Milliseconds after the start of every test.
 pub(super) fn at(millis: i64) -> Timestamp {
@@ -51,278 +39,6 @@ pub(super) fn at(millis: i64) -> Timestamp {
 
 pub(super) fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
-}
-
-/// A clock that notices when a run turns round on the spot.
-#[derive(Debug)]
-struct WatchfulClock {
-    clock: TokioClock,
-    seen: AtomicU64,
-    times: AtomicU32,
-}
-
-/// Questions about the time within one virtual millisecond.
-const LOOKS_MAX: u32 = 200_000;
-
-#[async_trait]
-impl Clock for WatchfulClock {
-    fn now(&self) -> Timestamp {
-        let now = self.clock.now();
-        let millis = u64::try_from(now.as_millis()).unwrap();
-        if self.seen.swap(millis, Ordering::SeqCst) == millis {
-            let times = self.times.fetch_add(1, Ordering::SeqCst);
-            assert!(times < LOOKS_MAX, "turns round on the spot at {now}");
-        } else {
-            self.times.store(0, Ordering::SeqCst);
-        }
-        now
-    }
-
-    async fn sleep_until(&self, at: Timestamp) {
-        self.clock.sleep_until(at).await;
-    }
-}
-
-/// Dice that make whoever throws them panic, when told.
-#[derive(Debug)]
-pub(super) struct LoadedDice {
-    dice: SeededDice,
-    panics: AtomicU32,
-}
-
-impl LoadedDice {
-    /// The next throws panic.
-    pub(super) fn load(&self, panics: u32) {
-        self.panics.store(panics, Ordering::SeqCst);
-    }
-}
-
-impl Dice for LoadedDice {
-    fn throw(&self) -> u64 {
-        let left = self
-            .panics
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        assert!(left.is_err(), "the dice are loaded");
-        self.dice.throw()
-    }
-}
-
-/// Snapshots whose reader panics, when told.
-#[derive(Debug, Default)]
-pub(super) struct LoadedSnapshots {
-    kept: MemorySnapshots,
-    pub(super) panics: AtomicU32,
-}
-
-impl SnapshotStore for LoadedSnapshots {
-    fn get(&self, host: HostId) -> Option<Vec<u8>> {
-        let left = self
-            .panics
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        assert!(left.is_err(), "the snapshots are loaded");
-        self.kept.get(host)
-    }
-
-    fn put(&self, host: HostId, snapshot: Vec<u8>) {
-        self.kept.put(host, snapshot);
-    }
-
-    fn remove(&self, host: HostId) {
-        self.kept.remove(host);
-    }
-}
-
-/// Names to addresses: the table, else 10.0.0.1. A name that ends in `.gone` does not resolve.
-#[derive(Debug, Default)]
-struct Table(Mutex<BTreeMap<String, IpAddr>>);
-
-#[async_trait]
-impl Resolver for Table {
-    async fn resolve(&self, host: &str) -> Result<Resolved, Reason> {
-        if host.ends_with(".gone") {
-            return Err(Reason::Dns { why: "no such name".to_owned() });
-        }
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = table.get(host).copied().unwrap_or(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
-        Ok(Resolved { addresses: vec![address], until: Timestamp::NEVER })
-    }
-}
-
-#[derive(Debug)]
-struct NoExchange;
-
-#[async_trait]
-impl Exchange for NoExchange {
-    async fn exchange(&self, request: ExchangeRequest) -> Result<Exchanged, ExchangeFailure> {
-        panic!("the frontier does not fetch: {request:?}");
-    }
-}
-
-/// An object store in memory whose writes and reads fail, or take long, when told.
-#[derive(Debug)]
-pub(super) struct FlakyStore {
-    inner: InMemory,
-    pub(super) fails: AtomicBool,
-    pub(super) slow_ms: AtomicU64,
-}
-
-impl FlakyStore {
-    async fn trouble(&self) -> object_store::Result<()> {
-        let wait = self.slow_ms.load(Ordering::SeqCst);
-        if wait > 0 {
-            #[expect(clippy::disallowed_methods, reason = "the store stands for the outside")]
-            tokio::time::sleep(Duration::from_millis(wait)).await;
-        }
-        match self.fails.load(Ordering::SeqCst) {
-            true => {
-                Err(object_store::Error::Generic { store: "flaky", source: "told to fail".into() })
-            }
-            false => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for FlakyStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("flaky")
-    }
-}
-
-#[async_trait]
-impl ObjectStore for FlakyStore {
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        opts: PutOptions,
-    ) -> object_store::Result<PutResult> {
-        self.trouble().await?;
-        self.inner.put_opts(location, payload, opts).await
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.trouble().await?;
-        self.inner.put_multipart_opts(location, opts).await
-    }
-
-    async fn get_opts(
-        &self,
-        location: &Path,
-        options: GetOptions,
-    ) -> object_store::Result<GetResult> {
-        self.inner.get_opts(location, options).await
-    }
-
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, object_store::Result<Path>>,
-    ) -> BoxStream<'static, object_store::Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(
-        &self,
-        from: &Path,
-        to: &Path,
-        options: CopyOptions,
-    ) -> object_store::Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-}
-
-/// An actor that takes everything and does nothing.
-struct Nobody;
-
-impl Actor for Nobody {
-    type Msg = OutputMsg;
-    type State = ();
-    type Arguments = ();
-
-    async fn pre_start(&self, _: ActorRef<OutputMsg>, (): ()) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-}
-
-/// The politeness of every host in these tests, unless the test says otherwise.
-pub(super) fn host_settings() -> HostSettings {
-    HostSettings {
-        politeness: Politeness {
-            min_delay: secs(1),
-            max_delay: secs(60),
-            delay_factor: 10.0,
-            jitter: 0.0,
-            max_in_flight: 1,
-            daily_pages: 100_000,
-        },
-        retries: Retries { base: secs(30), factor: 4.0, max_attempts: 5 },
-        lease: secs(300),
-        robots: Arc::new(RobotsSettings::default()),
-        max_redirects: 5,
-        window: 16,
-        bands: [8, 4, 2, 1],
-        ahead: secs(1),
-        revisit_after: None,
-    }
-}
-
-/// What the node of a test is set to.
-#[derive(Clone)]
-pub(super) struct Setting {
-    pub(super) host: HostSettings,
-    pub(super) domain: DomainRules,
-    pub(super) address: AddressRules,
-    pub(super) quota: QuotaRules,
-    pub(super) shards: u16,
-    pub(super) credit: usize,
-    pub(super) resident_hosts: usize,
-    pub(super) host_max_urls: u64,
-    pub(super) parse_room: usize,
-}
-
-impl Default for Setting {
-    fn default() -> Self {
-        Self {
-            host: host_settings(),
-            domain: DomainRules { min_delay: Duration::ZERO, daily_pages: 1_000_000 },
-            address: AddressRules { min_delay: Duration::from_millis(1), max_in_flight: 1000 },
-            quota: QuotaRules::default(),
-            shards: 1,
-            credit: 100,
-            resident_hosts: 1000,
-            host_max_urls: 1_000_000,
-            parse_room: 64,
-        }
-    }
-}
-
-impl Setting {
-    fn frontier(&self) -> FrontierSettings {
-        let host = Arc::new(self.host.clone());
-        FrontierSettings {
-            host: Arc::new(move |_| Arc::clone(&host)),
-            domain: self.domain,
-            host_max_urls: self.host_max_urls,
-            domain_max_urls: 10_000_000,
-            may_connect: Arc::new(|_| Ok(())),
-            address_exempt: Arc::new(|_| false),
-            flush_interval: secs(1),
-            resident_hosts: self.resident_hosts,
-            credit: self.credit,
-            fingerprints: 1000,
-        }
-    }
 }
 
 /// One request that the test's fetchers made.
@@ -361,14 +77,8 @@ pub(super) struct Reply {
 
 impl Reply {
     pub(super) fn of(outcome: Outcome) -> Self {
-        let status = match outcome {
-            Outcome::Ok => Some(200),
-            Outcome::ClientError => Some(404),
-            Outcome::ServerError => Some(500),
-            Outcome::RateLimited => Some(429),
-            Outcome::Redirect => Some(301),
-            _ => None,
-        };
+        let codes = [200, 404, 500, 429, 301];
+        let status = codes.into_iter().find(|code| Outcome::of_status(*code) == Some(outcome));
         Self {
             outcome,
             status,
@@ -420,12 +130,8 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) async fn new(setting: Setting) -> Self {
-        let clock = Arc::new(WatchfulClock {
-            clock: TokioClock::starting_at(at(0)),
-            seen: AtomicU64::new(0),
-            times: AtomicU32::new(0),
-        });
-        let dice = Arc::new(LoadedDice { dice: SeededDice::new(7), panics: AtomicU32::new(0) });
+        let clock = Arc::new(WatchfulClock::starting_at(at(0)));
+        let dice = Arc::new(LoadedDice::new(7));
         let snapshots = Arc::new(LoadedSnapshots::default());
         let names = Arc::new(Table::default());
         let world = World {
@@ -438,11 +144,7 @@ impl Rig {
             objects: Objects::memory(),
             coordinator: Arc::new(crate::cluster::SingleNode),
         };
-        let flaky = Arc::new(FlakyStore {
-            inner: InMemory::new(),
-            fails: AtomicBool::new(false),
-            slow_ms: AtomicU64::new(0),
-        });
+        let flaky = Arc::new(FlakyStore::new());
         let (fetch, jobs) = async_channel::bounded(10_000);
         let (parse, pages) = async_channel::bounded(setting.parse_room);
         let args = AddressArgs { rules: setting.address, world: world.clone() };

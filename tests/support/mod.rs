@@ -9,6 +9,7 @@ pub(crate) mod site;
 pub(crate) mod node;
 pub(crate) mod http;
 pub(crate) mod data;
+pub(crate) mod events;
 
 use std::time::{Duration, Instant};
 

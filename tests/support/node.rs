@@ -22,6 +22,8 @@ workers = 50
 min_delay = "20ms"
 delay_factor = 0.0
 per_address_min_delay = "0s"
+[retry]
+base = "500ms"
 [admin]
 listen = "127.0.0.1:0"
 "#;

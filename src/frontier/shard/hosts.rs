@@ -2,39 +2,26 @@
 
 use std::time::Duration;
 
-use ractor::{ActorId, ActorRuntime, SpawnErr};
-use tokio::task::JoinHandle;
-use tracing::{debug, warn};
+use ractor::ActorRuntime;
+use tracing::debug;
 
 use super::commit::RETRY_AFTER;
 use super::ends::Told;
-use super::recover::add;
 use super::state::{Closing, MoveKind, Resident, Shard, Waking, fault};
 use crate::frontier::host::{HostActor, HostArgs, offer_was_granted};
 use crate::policy::change::Change;
 use crate::policy::host::{Effects, HostSeed};
 use crate::policy::robots::RobotsState;
-use crate::protocol::shard::{HostRead, ParkedHost, Stepped, StoreFault, StoreReply};
+use crate::protocol::shard::{HostRead, Stepped, StoreFault, StoreReply};
 use crate::protocol::{HostMsg, HostPhase, ShardMsg};
-use crate::types::{HostCounts, HostId, LeaseId, QueueEntry, Reason, Timestamp, UrlId};
+use crate::types::{HostCounts, HostId, LeaseId, Reason, Timestamp};
 
 /// A host that wants nothing for this long goes to rest.
-const REST_AFTER: Duration = Duration::from_secs(10);
-/// An actor that fails this often in a row has its host parked (A1).
-const FAILURES_MAX: u32 = 3;
+pub(super) const REST_AFTER: Duration = Duration::from_secs(10);
 /// A host that something above it holds back for a moment is asked again after this.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A crawl at its cap on pages asks again after this whether one has come free.
 const CAP_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// Sleepers judged again at once.
-const SLEEPERS_AT_ONCE: usize = 1000;
-/// Hosts that wait for long, kept for operators.
-const LONG_WAITS_MAX: usize = 100;
-/// How long is long.
-const LONG_WAIT: Duration = Duration::from_secs(30);
-
-/// The start of an actor that is under way.
-type Starting = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
 
 impl Shard {
     /// Sends a host a message; one at rest is woken first.
@@ -58,7 +45,6 @@ impl Shard {
     /// Begins to wake a host, or finds that it is being woken.
     pub(super) fn wake(&mut self, host: HostId) -> &mut Waking {
         if !self.waking.contains_key(&host) {
-            self.waking.insert(host, Waking::default());
             self.read_host(host);
         }
         self.waking.entry(host).or_default()
@@ -69,7 +55,7 @@ impl Shard {
         self.read_host_after(host, Duration::ZERO);
     }
 
-    fn read_host_after(&mut self, host: HostId, wait: Duration) {
+    pub(super) fn read_host_after(&mut self, host: HostId, wait: Duration) {
         self.once_written(move |shard| {
             let wait = if shard.unreadable.is_some() { wait.max(RETRY_AFTER) } else { wait };
             shard.run(wait, |store| async move {
@@ -167,19 +153,6 @@ impl Shard {
         if waking.wants_offer {
             self.offer_to_woken(id);
         }
-    }
-
-    /// ractor tells nobody of an actor that fails before it is started.
-    fn watch_start(&self, actor: ActorId, starting: Starting) {
-        let me = self.me.clone();
-        tokio::spawn(async move {
-            let why = match starting.await {
-                Ok(Ok(_)) => return,
-                Ok(Err(error)) => error.to_string(),
-                Err(error) => error.to_string(),
-            };
-            me.send_message(ShardMsg::NotStarted { actor, why }).ok();
-        });
     }
 
     /// The offer that a host was woken for comes before it could be put to rest again.
@@ -413,117 +386,6 @@ impl Shard {
         let held = resident.retiring.unwrap_or_default();
         if !held.is_empty() {
             self.wake(host).messages = held;
-        }
-    }
-
-    fn note_long_wait(&mut self, host: HostId, resident: &Resident, wake: Option<Timestamp>) {
-        let long = wake.is_some_and(|at| at > self.now() + LONG_WAIT)
-            || (wake.is_none() && resident.counts.queued > 0);
-        if long && self.long_waits.len() < LONG_WAITS_MAX {
-            let reason = resident.reason.as_ref().map_or_else(String::new, ToString::to_string);
-            let host_key = resident.record.key.clone();
-            let queued = resident.counts.queued;
-            let parked = ParkedHost { host_key, reason, until: wake, queued };
-            self.long_waits.insert(host, parked);
-        }
-    }
-
-    /// A1: a HostActor failed. It comes back from its snapshot and row; one that fails again and
-    /// again is parked.
-    pub(super) fn host_failed(&mut self, actor: ActorId, error: &str) {
-        let Some(host) = self.actors.remove(&actor) else { return };
-        let Some(resident) = self.residents.remove(&host) else { return };
-        let failures = self.failures.entry(host).or_default();
-        *failures += 1;
-        let failures = *failures;
-        warn!(host = %resident.record.key, error, failures, "host actor failed, restarted");
-        self.totals.restarts += 1;
-        self.admissions.note_retired(host, &resident.record, resident.counts);
-        if let Some(lease) = resident.offer {
-            self.offers.remove(&lease);
-            self.quota.lock().give_back();
-        }
-        self.ready.set(host, None);
-        if failures > 1 {
-            // It may be the snapshot that it fails over; the row is enough.
-            self.world.snapshots.remove(host);
-        }
-        let messages = self.told_again(host, failures, resident.retiring.unwrap_or_default());
-        let wakes_sleepers = resident.sleepers_after.is_some();
-        self.waking.insert(host, Waking { messages, wakes_sleepers, ..Waking::default() });
-        let times = failures.saturating_sub(FAILURES_MAX).min(10);
-        let wait = if times == 0 { Duration::ZERO } else { Duration::from_secs(1 << times) };
-        self.read_host_after(host, wait);
-    }
-
-    /// What a host that failed has to hear once more: its mailbox went with it.
-    fn told_again(&self, host: HostId, failures: u32, held: Vec<HostMsg>) -> Vec<HostMsg> {
-        let mut messages = Vec::new();
-        if failures >= FAILURES_MAX {
-            messages.push(HostMsg::Park(Reason::HostParked { failures }));
-        } else {
-            // One that it may have failed over comes back when its lease runs out.
-            let ends = self.ends.iter().filter(|(lease, _)| {
-                self.leases.get(lease).is_some_and(|granted| granted.host == host)
-            });
-            messages.extend(ends.map(|(_, completion)| HostMsg::Ended(completion.clone())));
-        }
-        let is_new = |msg: &HostMsg| !matches!(msg, HostMsg::Ended(_) | HostMsg::Order(_));
-        messages.extend(held.into_iter().filter(is_new));
-        let orders = self.ordered.iter().filter(|(of, ..)| *of == host);
-        messages.extend(orders.map(|(_, overrides, _)| HostMsg::Order(overrides.clone())));
-        messages
-    }
-
-    fn read_sleepers(&mut self, host: HostId, after: Option<UrlId>) {
-        if let Some(resident) = self.residents.get_mut(&host) {
-            resident.sleepers_after = Some(after);
-        }
-        self.once_written(move |shard| {
-            shard.read(|store| async move {
-                let read = store.sleepers(host, after, SLEEPERS_AT_ONCE).await;
-                let read = read.map(|rows| {
-                    let more = rows.len() == SLEEPERS_AT_ONCE;
-                    (rows.into_iter().map(|(entry, _)| entry).collect(), more)
-                });
-                ShardMsg::Store(StoreReply::SleepersRead(host, read.map_err(fault)))
-            });
-        });
-    }
-
-    /// R2: URLs that the old rules refused are back in the queue, to be judged by the new ones.
-    pub(super) fn sleepers_read(
-        &mut self,
-        host: HostId,
-        read: Result<(Vec<QueueEntry>, bool), StoreFault>,
-    ) {
-        let Some(resident) = self.residents.get_mut(&host) else { return };
-        let after = resident.sleepers_after.take().flatten();
-        match read {
-            Ok((entries, more)) if !entries.is_empty() => {
-                let last = entries.last().map(|entry| entry.id);
-                let woken = HostCounts {
-                    queued: u64::try_from(entries.len()).unwrap_or(0),
-                    ..HostCounts::default()
-                };
-                for counts in [&mut resident.counts, &mut self.totals.counts] {
-                    counts.sleeping = counts.sleeping.saturating_sub(woken.queued);
-                    add(counts, woken);
-                }
-                let counts = resident.counts;
-                for entry in &entries {
-                    let entry = entry.clone();
-                    self.put([Change::Unsleep(entry.id), Change::Enqueue(Box::new(entry))]);
-                }
-                self.put([Change::PutCounts(host, counts)]);
-                self.tell(host, HostMsg::Admitted(entries));
-                if more {
-                    self.read_sleepers(host, last);
-                }
-            }
-            // One more step, after which an idle host can go to rest.
-            Ok(_) => self.tell(host, HostMsg::Wake),
-            Err(_) => self.read_sleepers(host, after),
         }
     }
 }

@@ -12,10 +12,13 @@ mod commit;
 mod recover;
 mod admit;
 mod hosts;
+mod failing;
+mod queues;
 mod grants;
 mod ends;
 mod parsing;
 mod operators;
+mod closing;
 mod view;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};

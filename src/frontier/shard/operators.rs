@@ -2,38 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use ractor::{ActorId, ActorProcessingErr};
+use ractor::ActorProcessingErr;
 
 use super::commit::Then;
-use super::state::{Closing, Move, MoveKind, Shard, chain, fault};
+use super::state::{Closing, Shard, chain};
 use crate::frontier::host::robots_view;
-use crate::policy::change::Change;
 use crate::policy::normalise;
 use crate::policy::robots::RobotsState;
-use crate::policy::window::{WindowRequest, WindowRows};
 use crate::protocol::shard::{
-    DeadSelection, DueRead, HostDetail, HostFilter, HostOrder, HostPage, HostSummary, StoreFault,
-    StoreReply,
+    HostDetail, HostFilter, HostOrder, HostPage, HostSummary, ParkedHost, StoreReply,
 };
 use crate::protocol::{Answer, HostMsg, HostPhase, HostView, ShardMsg};
-use crate::storage::{Filter, ShardStore, StoreError};
+use crate::storage::{ShardStore, StoreError};
 use crate::types::{
     CrawlEvent, CrawlUrl, DeadLetter, EventSeq, HostCounts, HostId, HostKey, HostOverrides,
-    HostRecord, Timestamp, UrlId, UrlVersion, UrlView,
+    HostRecord, Timestamp, UrlId, UrlView,
 };
 
-/// Entries that fall due together are moved in parts of this many.
-const DUE_AT_ONCE: usize = 1000;
 /// Hosts read at once.
 const HOSTS_AT_ONCE: usize = 1000;
-/// Dead letters looked at for one retry.
-const DEAD_AT_ONCE: usize = 10_000;
 /// URLs of one host with the same hash that are looked at.
 const COLLISIONS_LOOKED_AT: u8 = 16;
-/// The deadline of closing the store.
-const CLOSE_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
-/// How long hosts and writes may take before it.
-const SETTLE_WITHIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Shard {
     /// An answer of the store.
@@ -61,106 +50,6 @@ impl Shard {
             StoreReply::OrderRead(order, row, answer) => self.order_read(order, row, answer),
         }
         Ok(())
-    }
-
-    /// Rows of a host's queue (F10). W-1: the read sees all that was put into the queue before.
-    pub(super) fn read_window(&mut self, host: HostId, request: WindowRequest) {
-        let Some(resident) = self.residents.get(&host) else { return };
-        let actor = resident.actor.get_id();
-        self.once_written(move |shard| {
-            shard.read(|store| async move {
-                let rows = window(&store, host, &request).await;
-                let rows = rows.map(Box::new).map_err(fault);
-                ShardMsg::Store(StoreReply::WindowRead(host, actor, Box::new(request), rows))
-            });
-        });
-    }
-
-    /// The rows are here; an actor that failed meanwhile has no use for them.
-    fn window_read(
-        &mut self,
-        host: HostId,
-        actor: ActorId,
-        request: WindowRequest,
-        read: Result<Box<WindowRows>, StoreFault>,
-    ) {
-        if self.actors.get(&actor) != Some(&host) {
-            return;
-        }
-        match read {
-            Ok(rows) => self.tell(host, HostMsg::WindowLoaded(request, *rows)),
-            Err(_) => self.read_window(host, request),
-        }
-    }
-
-    /// Retries and revisits whose time has come (F8, C1).
-    pub(super) fn read_due(&mut self) {
-        let now = self.now();
-        if self.due_reading || self.draining || self.next_due.is_none_or(|at| at > now) {
-            return;
-        }
-        self.due_reading = true;
-        self.late_due = None;
-        self.once_written(move |shard| {
-            shard.read(|store| async move {
-                let read = async {
-                    let end = now + std::time::Duration::from_millis(1);
-                    let entries = store.due_before(end, DUE_AT_ONCE).await?;
-                    let next = match entries.len() {
-                        DUE_AT_ONCE => Some(now),
-                        _ => store.next_due_after(end).await?,
-                    };
-                    Ok(DueRead { entries, next })
-                };
-                ShardMsg::Store(StoreReply::DueRead(read.await.map_err(fault)))
-            });
-        });
-    }
-
-    fn due_read(&mut self, read: Result<DueRead, StoreFault>) {
-        self.due_reading = false;
-        let Ok(read) = read else { return };
-        self.next_due = [read.next, self.late_due].into_iter().flatten().min();
-        let mut moves: BTreeMap<HostId, Move> = BTreeMap::new();
-        for (due, entry) in read.entries {
-            let id = entry.id;
-            let found = moves.entry(id.host).or_insert_with(Move::due);
-            found.changes.push(Change::Undefer { due, id });
-            found.changes.push(Change::Enqueue(Box::new(entry.clone())));
-            found.entries.push(entry);
-        }
-        // Rows stay in the index until their host is awake, so the next read waits for all (F8).
-        self.due_moves = moves.len();
-        self.due_reading = self.due_moves > 0;
-        moves.into_iter().for_each(|(host, part)| self.move_entries(host, part));
-    }
-
-    /// Entries of a host change their place, with its counts, in one batch; one at rest is woken.
-    pub(super) fn move_entries(&mut self, host: HostId, part: Move) {
-        let Some(resident) = self.residents.get_mut(&host) else {
-            self.wake(host).moves.push(part);
-            return;
-        };
-        for counts in [&mut resident.counts, &mut self.totals.counts] {
-            part.count(counts);
-        }
-        let counts = resident.counts;
-        self.put(part.changes);
-        self.put([Change::PutCounts(host, counts)]);
-        if !part.entries.is_empty() {
-            self.tell(host, HostMsg::Admitted(part.entries));
-        }
-        if part.kind == MoveKind::Due {
-            self.due_moved();
-        }
-    }
-
-    /// One host has taken what fell due; after the last, and its write, the index is read again.
-    pub(super) fn due_moved(&mut self) {
-        self.due_moves = self.due_moves.saturating_sub(1);
-        if self.due_moves == 0 {
-            self.when_written(Then::DueMoved);
-        }
     }
 
     /// Stop granting, or go on.
@@ -247,78 +136,6 @@ impl Shard {
         }
     }
 
-    /// F8: dead letters go back into their queues.
-    pub(super) fn retry_dead(
-        &mut self,
-        selection: DeadSelection,
-        answer: Answer<Result<u64, String>>,
-    ) {
-        self.retries.push_back((selection, answer));
-    }
-
-    /// One retry at a time, so that none sees letters that another one has taken (I5).
-    pub(super) fn go_on_retrying(&mut self) {
-        if self.retrying {
-            return;
-        }
-        if let Some((selection, answer)) = self.retries.pop_front() {
-            self.retrying = true;
-            self.once_written(|shard| shard.read_dead(selection, answer));
-        }
-    }
-
-    fn read_dead(&self, selection: DeadSelection, answer: Answer<Result<u64, String>>) {
-        let wanted: Option<Vec<String>> = match &selection {
-            DeadSelection::Urls(urls) => {
-                Some(urls.iter().map(|url| normalise::recognised(url).into_owned()).collect())
-            }
-            DeadSelection::Host(_) | DeadSelection::All => None,
-        };
-        self.read(|store| async move {
-            let read = store.dead(None, DEAD_AT_ONCE).await.map(|letters| {
-                let chosen = letters.into_iter().filter(|letter| match (&selection, &wanted) {
-                    (DeadSelection::Host(host), _) => letter.entry.url.host_key() == *host,
-                    (DeadSelection::Urls(_), Some(wanted)) => {
-                        wanted.contains(&normalise::recognised(&letter.entry.url).into_owned())
-                    }
-                    (DeadSelection::All | DeadSelection::Urls(_), _) => true,
-                });
-                chosen.collect()
-            });
-            ShardMsg::Store(StoreReply::DeadRead(read.map_err(fault), answer))
-        });
-    }
-
-    fn dead_read(
-        &mut self,
-        read: Result<Vec<DeadLetter>, StoreFault>,
-        answer: Answer<Result<u64, String>>,
-    ) {
-        self.retrying = false;
-        let letters = match read {
-            Ok(letters) => letters,
-            Err(failure) => return answer.send(Err(format!("{failure:?}"))),
-        };
-        let count = u64::try_from(letters.len()).unwrap_or(0);
-        let now = self.now();
-        let mut moved: BTreeMap<HostId, u64> = BTreeMap::new();
-        for letter in letters {
-            let mut entry = letter.entry;
-            entry.attempts = 0;
-            // A version of its own: the events of the old one have been given (F6).
-            entry.version = UrlVersion(entry.version.0.saturating_add(1));
-            *moved.entry(entry.id.host).or_default() += 1;
-            self.put([
-                Change::DropDead(entry.id),
-                Change::Defer { due: now, entry: Box::new(entry) },
-            ]);
-        }
-        moved.into_iter().for_each(|(host, letters)| self.move_entries(host, Move::dead(letters)));
-        self.deferred_until(now);
-        self.hurry();
-        self.when_durable(Then::Requeued(answer, count));
-    }
-
     /// One URL, with its last visit and its lease.
     pub(super) fn look_up_url(
         &self,
@@ -386,7 +203,10 @@ impl Shard {
                 let robots = robots
                     .map(|robots| RobotsState::from_record(&robots, &settings.robots.product))
                     .unwrap_or_default();
-                let view = resting_view(&record, counts, &robots, epoch, now);
+                let mut view = resting_view(&record, counts, &robots, now);
+                let configured = settings.politeness.daily_pages;
+                view.budget = record.overrides.daily_pages.unwrap_or(configured);
+                view.epoch = epoch;
                 Ok::<_, StoreError>(Some(Box::new(detail(view, counts, false))))
             };
             answer.send(read.await.map_err(|error| chain(&error)));
@@ -406,9 +226,10 @@ impl Shard {
         let now = self.now();
         let residents: BTreeMap<HostId, HostSummary> =
             self.residents.iter().map(|(id, resident)| (*id, resident.summary())).collect();
-        let store = self.store.clone();
+        let (store, waits) = (self.store.clone(), self.long_waits.clone());
         tokio::spawn(async move {
-            let page = page_of_hosts(&store, &filter, &residents, now).await;
+            let known = Known { residents, waits, now };
+            let page = page_of_hosts(&store, &filter, &known).await;
             answer.send(page.map_err(|error| chain(&error)));
         });
     }
@@ -440,44 +261,6 @@ impl Shard {
             answer.send(events.map_err(|error| chain(&error)));
         });
     }
-
-    /// All that is under way becomes durable, then the store is closed.
-    pub(super) fn close(&mut self, answer: Answer<Result<(), String>>) {
-        self.draining = true;
-        self.closing = Closing::Settling(answer, self.now() + SETTLE_WITHIN);
-        self.flush_now();
-        self.rest_all();
-    }
-
-    /// Closes the store once hosts are at rest and all is written.
-    pub(super) fn go_on_closing(&mut self) {
-        let Closing::Settling(_, deadline) = &self.closing else { return };
-        let late = *deadline <= self.now();
-        let resting = self
-            .residents
-            .values()
-            .all(|resident| resident.outstanding == 0 && resident.retiring.is_none());
-        if !late && !(resting && self.waking.is_empty() && self.commit.is_settled()) {
-            return;
-        }
-        let Closing::Settling(answer, _) = std::mem::replace(&mut self.closing, Closing::Closed)
-        else {
-            return;
-        };
-        let (store, me) = (self.store.clone(), self.me.clone());
-        let filter = std::mem::replace(&mut self.filter, Filter::unknown(1, 0));
-        tokio::spawn(async move {
-            let flushed = store.flush(CLOSE_WITHIN).await;
-            let batch = store.last_batch().await;
-            store.save_filter(&filter, batch).await;
-            let closed = match flushed {
-                Ok(()) => store.close(CLOSE_WITHIN).await,
-                Err(error) => Err(error),
-            };
-            answer.send(closed.map_err(|error| chain(&error)));
-            me.stop(None);
-        });
-    }
 }
 
 impl super::state::Resident {
@@ -502,21 +285,6 @@ fn applied(order: &HostOrder, before: &HostOverrides) -> HostOverrides {
         daily_pages: order.daily_pages.unwrap_or(before.daily_pages),
         version: before.version,
     }
-}
-
-async fn window(
-    store: &ShardStore,
-    host: HostId,
-    request: &WindowRequest,
-) -> Result<WindowRows, StoreError> {
-    let mut rows = WindowRows::default();
-    for (at, limit) in request.limit.iter().enumerate().filter(|(_, limit)| **limit > 0) {
-        let band = u8::try_from(at).unwrap_or(0);
-        let after = request.after[at];
-        let read = store.queue_window(host, band, after, usize::from(*limit)).await?;
-        (rows.rows[at], rows.exhausted[at]) = read;
-    }
-    Ok(rows)
 }
 
 async fn find_url(
@@ -548,11 +316,35 @@ async fn seeded(store: &ShardStore) -> Result<Vec<HostKey>, StoreError> {
     }
 }
 
+/// What a shard has in memory about its hosts, for a list of them.
+struct Known {
+    residents: BTreeMap<HostId, HostSummary>,
+    waits: BTreeMap<HostId, ParkedHost>,
+    now: Timestamp,
+}
+
+impl Known {
+    /// A resident host as it stands, one at rest by its row, and by what it was put to rest for.
+    fn summary(&self, id: HostId, record: &HostRecord, counts: HostCounts) -> HostSummary {
+        if let Some(summary) = self.residents.get(&id) {
+            return summary.clone();
+        }
+        let mut summary = resting_summary(record, counts, self.now);
+        if let (HostPhase::Ready | HostPhase::Waiting, Some(wait)) =
+            (summary.state, self.waits.get(&id))
+        {
+            summary.state = HostPhase::Waiting;
+            summary.reason = Some(wait.reason.clone());
+            summary.next_allowed_at = wait.until.max(summary.next_allowed_at);
+        }
+        summary
+    }
+}
+
 async fn page_of_hosts(
     store: &ShardStore,
     filter: &HostFilter,
-    residents: &BTreeMap<HostId, HostSummary>,
-    now: Timestamp,
+    known: &Known,
 ) -> Result<HostPage, StoreError> {
     let limit = usize::from(filter.limit.max(1));
     let mut page = HostPage { hosts: Vec::new(), next: filter.after };
@@ -564,10 +356,7 @@ async fn page_of_hosts(
                 return Ok(page);
             }
             page.next = Some(id);
-            let summary = match residents.get(&id) {
-                Some(summary) => summary.clone(),
-                None => resting_summary(&record, counts, now),
-            };
+            let summary = known.summary(id, &record, counts);
             let phase = filter.phase.is_none_or(|phase| phase == summary.state);
             let domain = filter.domain.as_ref();
             if phase && domain.is_none_or(|domain| record.key.domain() == *domain) {
@@ -611,7 +400,6 @@ fn resting_view(
     record: &HostRecord,
     counts: HostCounts,
     robots: &RobotsState,
-    epoch: u32,
     now: Timestamp,
 ) -> HostView {
     HostView {
@@ -628,6 +416,6 @@ fn resting_view(
         backoff: record.backoff,
         allowance: record.overrides.clone(),
         window: 0,
-        epoch,
+        epoch: 0,
     }
 }

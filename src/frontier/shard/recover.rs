@@ -146,6 +146,7 @@ impl Shard {
             let asked = record.site_wait_until.unwrap_or(record.next_allowed_at);
             let at = record.next_allowed_at.max(asked).max(self.opened_at + record.delay);
             self.ready.set(id, Some(at));
+            self.note_found_waiting(id, record, counts.queued, at);
         }
     }
 

@@ -1,11 +1,20 @@
 //! How a shard stands, for operators and for the end of a crawl.
 
-use super::state::Shard;
+use std::time::Duration;
+
+use super::hosts::REST_AFTER;
+use super::state::{Resident, Shard};
 use crate::protocol::HostPhase;
 use crate::protocol::shard::{ParkedHost, ShardView};
+use crate::types::{HostId, HostRecord, Reason, Timestamp};
 
 /// Hosts that wait for long, shown at once.
 const PARKED_SHOWN: usize = 100;
+
+/// Hosts that wait for long, kept for operators.
+const LONG_WAITS_MAX: usize = 100;
+/// How long is long: what has not gone to rest is seen anyway, so between the two nothing is lost.
+const LONG_WAIT: Duration = REST_AFTER;
 
 impl Shard {
     /// The state of the shard.
@@ -57,5 +66,46 @@ impl Shard {
             queued: host.counts.queued,
         });
         self.long_waits.values().cloned().chain(resident).take(PARKED_SHOWN).collect()
+    }
+
+    /// A host went to rest; one that will rest for long is shown.
+    pub(super) fn note_long_wait(
+        &mut self,
+        host: HostId,
+        resident: &Resident,
+        wake: Option<Timestamp>,
+    ) {
+        let long = wake.is_some_and(|at| at > self.now() + LONG_WAIT)
+            || (wake.is_none() && resident.counts.queued > 0);
+        if long {
+            let reason = resident.reason.as_ref().map_or_else(String::new, ToString::to_string);
+            let host_key = resident.record.key.clone();
+            let queued = resident.counts.queued;
+            self.show_wait(host, ParkedHost { host_key, reason, until: wake, queued });
+        }
+    }
+
+    /// A host that was found waiting in the store is shown as one that went to rest here.
+    pub(super) fn note_found_waiting(
+        &mut self,
+        host: HostId,
+        record: &HostRecord,
+        queued: u64,
+        until: Timestamp,
+    ) {
+        if until > self.now() + LONG_WAIT {
+            let reason = match record.site_wait_until {
+                Some(asked) if asked >= until => Reason::SiteAskedToWait { until: asked },
+                _ => Reason::HostClock { until, set_by: record.set_by },
+            };
+            let (host_key, reason) = (record.key.clone(), reason.to_string());
+            self.show_wait(host, ParkedHost { host_key, reason, until: Some(until), queued });
+        }
+    }
+
+    fn show_wait(&mut self, host: HostId, parked: ParkedHost) {
+        if self.long_waits.len() < LONG_WAITS_MAX {
+            self.long_waits.insert(host, parked);
+        }
     }
 }

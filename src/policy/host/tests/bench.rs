@@ -183,7 +183,7 @@ impl Bench {
     }
 
     fn write(&mut self, change: Change) {
-        match change {
+        match change.clone() {
             Change::Dequeue(entry) => {
                 self.queue.remove(&(entry.band, entry.order, entry.id));
             }
@@ -209,7 +209,20 @@ impl Bench {
                 assert!(self.leases.remove(&id).is_some(), "H-4: a lease ends once");
             }
             Change::Record { .. } => {}
-            other => panic!("not a host's to write: {other:?}"),
+            Change::PutUrl(..)
+            | Change::Enqueue(_)
+            | Change::Undefer { .. }
+            | Change::Unsleep(_)
+            | Change::PutLease(_)
+            | Change::PutCounts(..)
+            | Change::DropToParse(..)
+            | Change::DropDead(_)
+            | Change::PutPayload(..)
+            | Change::PutText(..)
+            | Change::PutExclusion(_)
+            | Change::DropExclusion(_)
+            | Change::PutMeta(..)
+            | Change::PutOutput { .. } => panic!("not a host's to write: {change:?}"),
         }
     }
 
@@ -286,13 +299,7 @@ impl Bench {
             completion.reason = None;
             completion.archive =
                 Some(ArchivePointer { file: "f.warc.gz".into(), offset: 0, length: 9 });
-            completion.status = Some(match outcome {
-                Outcome::ClientError => 404,
-                Outcome::ServerError => 500,
-                Outcome::RateLimited => 429,
-                Outcome::Redirect => 301,
-                _ => 200,
-            });
+            completion.status = status_of(outcome);
         }
         completion
     }
@@ -407,4 +414,11 @@ fn seed(
         snapshot: None,
         opened_at,
     }
+}
+
+/// The status that a test means by an outcome.
+fn status_of(outcome: Outcome) -> Option<u16> {
+    [404, 500, 429, 301, 304, 200]
+        .into_iter()
+        .find(|code| Outcome::of_status(*code) == Some(outcome))
 }

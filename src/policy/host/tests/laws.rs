@@ -128,7 +128,7 @@ impl Run {
         if outcome == Outcome::Redirect {
             completion.location = Some("/elsewhere".to_owned());
         }
-        if outcome == Outcome::RateLimited && took % 2 == 0 {
+        if outcome == Outcome::RateLimited && took.is_multiple_of(2) {
             completion.retry_after = Some(std::time::Duration::from_secs(took / 100));
         }
         if lease.kind == LeaseKind::Page {

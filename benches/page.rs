@@ -1,0 +1,330 @@
+//! What a page costs on its way without network and store, stage by stage.
+//!
+//! `cargo bench --bench page [-- FOLDER [ROUNDS]]`: the HTML files of a folder, or the articles of
+//! the sandbox when none is given. Everything runs on one thread and waits for nothing, and of all
+//! rounds the best counts, for each page and stage: that is close to CPU time with warm caches,
+//! whatever else the machine does.
+#![expect(clippy::print_stdout, reason = "a benchmark speaks to its reader")]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{array, fs};
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use mehman::archive::{ArchiveActor, ArchiveArgs, ArchiveFormat, ArchiveSettings, CrawlerInfo};
+use mehman::parse::charset::to_text;
+use mehman::parse::decode::decode;
+use mehman::parse::html::{ScanOptions, scan};
+use mehman::parse::links::{Base, resolve_links};
+use mehman::parse::simhash::{simhash, text_fingerprint};
+use mehman::parse::{Input, Limits, parse};
+use mehman::protocol::archive::StoreJob;
+use mehman::protocol::{ArchiveMsg, Permit, Routes, ShardMsg};
+use mehman::sandbox::{Behaviour, PageSizes, Sandbox, SandboxOptions};
+use mehman::types::{
+    Completion, CrawlUrl, Epoch, Headers, Lease, LeaseId, LeaseKind, Outcome, QueueEntry, Reason,
+    Response, Timestamp, UrlId, UrlVersion,
+};
+use mehman::world::{Clock, MemorySpool, SeededDice, TokioClock};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use sha1::Digest as _;
+use tokio::sync::{mpsc, watch};
+
+/// Pages of the sandbox that are measured.
+const SANDBOX_PAGES: usize = 60;
+/// Rounds unless given.
+const ROUNDS: usize = 5;
+/// What is measured, in the order of a page's way.
+const STAGES: [&str; 9] = [
+    "SHA-1 of the body as received",
+    "content coding undone",
+    "encoding found and decoded",
+    "scan: links, text, metadata",
+    "links resolved, made unique",
+    "SimHash and text fingerprint",
+    "BLAKE3 of the decoded body",
+    "parse as a whole",
+    "archive as a whole, in memory",
+];
+
+/// A response to be measured.
+struct Page {
+    url: CrawlUrl,
+    headers: Headers,
+    body: Bytes,
+}
+
+/// Microseconds of each stage.
+type Costs = [f64; STAGES.len()];
+
+fn main() -> anyhow::Result<()> {
+    // `cargo bench` adds an argument of its own.
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let folder = arguments.next();
+    let rounds = arguments.next().map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
+    let pages = match folder {
+        Some(folder) => pages_in(Path::new(&folder))?,
+        None => runtime(false)?.block_on(pages_of_sandbox())?,
+    };
+    anyhow::ensure!(!pages.is_empty(), "there are no pages");
+    // Its timers ring as soon as nothing else is to be done, so no wait is measured.
+    let runtime = runtime(true)?;
+    let mut best: Vec<Costs> = vec![[f64::INFINITY; STAGES.len()]; pages.len()];
+    let mut archived = f64::INFINITY;
+    let mut decoded_bytes = 0;
+    for _ in 0..rounds {
+        decoded_bytes = 0;
+        for (page, best) in pages.iter().zip(&mut best) {
+            let (bytes, costs) = measure(page);
+            *best = array::from_fn(|at| best[at].min(costs[at]));
+            decoded_bytes += bytes;
+        }
+        archived = archived.min(runtime.block_on(Box::pin(archive(&pages)))?);
+    }
+    let mut sums: Costs = array::from_fn(|at| best.iter().map(|costs| costs[at]).sum());
+    sums[STAGES.len() - 1] = archived;
+    report(&pages, decoded_bytes, &sums);
+    Ok(())
+}
+
+fn runtime(paused: bool) -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(paused).build()
+}
+
+fn report(pages: &[Page], decoded_bytes: usize, costs: &Costs) {
+    let count = pages.len();
+    let received: usize = pages.iter().map(|page| page.body.len()).sum();
+    println!(
+        "{count} pages, mean {} bytes received, {} bytes decoded\n",
+        received / count,
+        decoded_bytes / count
+    );
+    println!("{:<32} µs a page", "stage");
+    let count = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    for (stage, cost) in STAGES.iter().zip(costs) {
+        println!("{stage:<32} {:>9.1}", cost / count);
+    }
+}
+
+/// The stages of parsing, one after the other, then all at once: the decoded size and the costs.
+fn measure(page: &Page) -> (usize, Costs) {
+    let mut costs: Costs = [0.0; STAGES.len()];
+    let limits = Limits::default();
+    let never = || false;
+    timed(&mut costs[0], || sha1::Sha1::digest(&page.body));
+    let decoded = timed(&mut costs[1], || decode(&page.headers, &page.body, &limits.decode));
+    let read = timed(&mut costs[2], || to_text(&decoded.bytes, None, true));
+    let options = ScanOptions {
+        links_max: limits.links_max,
+        text_bytes_max: limits.text_bytes_max,
+        meta_names: &["robots", "mehman"],
+        measures_depth: false,
+        is_xml: false,
+        out_of_time: &never,
+    };
+    let found = timed(&mut costs[3], || scan(&read.text, &options));
+    timed(&mut costs[4], || {
+        let base = Base::new(page.url.as_url(), found.base_href.as_deref(), read.encoding);
+        resolve_links(&found.links, &found.text, &base, &never)
+    });
+    timed(&mut costs[5], || (simhash(&found.text), text_fingerprint(&found.text)));
+    timed(&mut costs[6], || blake3::hash(&decoded.bytes));
+    let input = Input {
+        url: &page.url,
+        headers: &page.headers,
+        body: &page.body,
+        product: "mehman",
+        extractors: &[],
+        out_of_time: &never,
+    };
+    timed(&mut costs[7], || parse(&input, &limits));
+    (decoded.bytes.len(), costs)
+}
+
+/// Does the work and notes what it took.
+fn timed<T>(cost: &mut f64, work: impl FnOnce() -> T) -> T {
+    let from = now();
+    let done = black_box(work());
+    *cost = micros_since(from);
+    done
+}
+
+#[expect(clippy::disallowed_methods, reason = "the crawler's clock counts milliseconds")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn micros_since(from: Instant) -> f64 {
+    from.elapsed().as_secs_f64() * 1e6
+}
+
+/// Digest, records, members and their way into a file, through the actor's own mailbox. All of it
+/// runs on this thread.
+async fn archive(pages: &[Page]) -> anyhow::Result<f64> {
+    let (tell, mut heard) = mpsc::channel(pages.len());
+    let (shard, shard_task) = Actor::spawn(None, Listener, tell).await?;
+    let dice = Arc::new(SeededDice::new(1));
+    let args = ArchiveArgs {
+        spool: Arc::new(MemorySpool::new()),
+        clock: Arc::new(TokioClock::system()),
+        dice,
+        routes: watch::channel(Arc::new(Routes::default())).1,
+        settings: ArchiveSettings {
+            format: ArchiveFormat::WarcGz,
+            file_bytes_max: u64::MAX,
+            file_age_max: Duration::from_secs(3600),
+            index: 0,
+            count: 1,
+            crawler: CrawlerInfo {
+                software: "mehman".to_owned(),
+                user_agent: "mehman".to_owned(),
+                operator: "bench@example.org".to_owned(),
+            },
+        },
+    };
+    let (actor, actor_task) = Actor::spawn(None, ArchiveActor, args).await?;
+    let jobs: Vec<StoreJob> = pages.iter().map(|page| job(page, &shard)).collect();
+    let from = now();
+    for job in jobs {
+        actor.send_message(ArchiveMsg::Store(Box::new(job)))?;
+    }
+    for _ in pages {
+        heard.recv().await.context("the archive did not answer")?;
+    }
+    let cost = micros_since(from);
+    // Without closing: reading a file back is not part of a page's way.
+    actor.stop(None);
+    shard.stop(None);
+    actor_task.await?;
+    shard_task.await?;
+    Ok(cost)
+}
+
+fn job(page: &Page, shard: &ActorRef<ShardMsg>) -> StoreJob {
+    let host = page.url.host_key();
+    let entry = QueueEntry {
+        id: UrlId { host: host.id(), hash: 0, disambiguator: 0 },
+        version: UrlVersion(1),
+        url: page.url.clone(),
+        depth: 0,
+        band: 0,
+        order: 0,
+        attempts: 0,
+        redirects: 0,
+        validators: None,
+        discovered_from: None,
+    };
+    let lease = Lease {
+        id: LeaseId(1),
+        kind: LeaseKind::Page,
+        host,
+        entry,
+        epoch: Epoch(1),
+        granted_at: Timestamp::EPOCH,
+        not_before: Timestamp::EPOCH,
+        expires_at: Timestamp::NEVER,
+        address: None,
+    };
+    let completion = Completion::failed(&lease, Timestamp::EPOCH, Outcome::Ok, Reason::Queued);
+    let response = Response {
+        lease: Arc::new(lease),
+        request_head: Bytes::from_static(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"),
+        protocol: "HTTP/1.1",
+        status: 200,
+        headers: page.headers.clone(),
+        body: page.body.clone(),
+        truncated: None,
+        sent_at: Timestamp::EPOCH,
+        ended_at: Timestamp::EPOCH,
+        address: "192.0.2.1:80".parse().expect("an address as it is written"),
+    };
+    StoreJob { response, completion, shard: shard.clone(), permit: Permit::free() }
+}
+
+/// Hears what the archive reports.
+struct Listener;
+
+impl Actor for Listener {
+    type Msg = ShardMsg;
+    type State = mpsc::Sender<()>;
+    type Arguments = mpsc::Sender<()>;
+
+    async fn pre_start(
+        &self,
+        _me: ActorRef<ShardMsg>,
+        tell: mpsc::Sender<()>,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        Ok(tell)
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<ShardMsg>,
+        message: ShardMsg,
+        tell: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        if matches!(message, ShardMsg::Ended(_)) {
+            tell.send(()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Every `.html` and `.htm` of a folder, compressed as a server would send it.
+fn pages_in(folder: &Path) -> anyhow::Result<Vec<Page>> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
+        let path = entry?.path();
+        let is_html = path.extension().is_some_and(|kind| kind == "html" || kind == "htm");
+        if is_html {
+            let url = format!("https://www.example.org/pages/{}", pages.len());
+            pages.push(page(&url, gzipped(&fs::read(&path)?)?)?);
+        }
+    }
+    Ok(pages)
+}
+
+/// Articles of the sandbox, of the sizes of the web, over HTTP.
+async fn pages_of_sandbox() -> anyhow::Result<Vec<Page>> {
+    let clock: Arc<dyn Clock> = Arc::new(TokioClock::system());
+    let options = SandboxOptions { sizes: PageSizes::Realistic, ..SandboxOptions::default() };
+    let sandbox = Sandbox::start(options, clock).await?;
+    let web = sandbox.web_addresses();
+    let address = web.first().context("the sandbox has no address")?;
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let client = reqwest::Client::new();
+    let urls = sandbox.urls_of(Behaviour::Article);
+    let step = (urls.len() / SANDBOX_PAGES).max(1);
+    let mut pages = Vec::new();
+    for url in urls.iter().step_by(step).take(SANDBOX_PAGES) {
+        let parsed = CrawlUrl::parse(url).map_err(anyhow::Error::msg)?;
+        let at = format!("http://{address}{}", parsed.path_and_query());
+        let request = client.get(at).header("host", parsed.host_key().authority());
+        let body = request.send().await?.error_for_status()?.bytes().await?;
+        pages.push(page(url, gzipped(&body)?)?);
+    }
+    sandbox.shutdown().await;
+    Ok(pages)
+}
+
+fn page(url: &str, body: Bytes) -> anyhow::Result<Page> {
+    let headers = [("content-type", "text/html; charset=utf-8"), ("content-encoding", "gzip")];
+    let headers =
+        headers.map(|(name, value)| (name.to_owned(), Bytes::from_static(value.as_ref())));
+    Ok(Page {
+        url: CrawlUrl::parse(url).map_err(anyhow::Error::msg)?,
+        headers: headers.into(),
+        body,
+    })
+}
+
+fn gzipped(body: &[u8]) -> anyhow::Result<Bytes> {
+    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut out = vec![0; compressor.gzip_compress_bound(body.len())];
+    let length = compressor.gzip_compress(body, &mut out)?;
+    out.truncate(length);
+    Ok(out.into())
+}
