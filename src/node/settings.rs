@@ -303,18 +303,12 @@ pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, NodeError> {
 
 /// The outputs; those that this build does not write are refused, not left out in silence.
 pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError> {
+    if let Some(fault) = output_faults(config).into_iter().next() {
+        return Err(fault);
+    }
     let outputs = config.output.iter().enumerate().map(|(at, output)| {
-        let refuse =
-            |key: &str, why: String| NodeError::Setting { key: format!("output[{at}].{key}"), why };
-        if output.kind != config::OutputKind::Jsonl {
-            let kind = output.kind;
-            return Err(refuse("kind", format!("this build writes \"jsonl\" only, not {kind:?}")));
-        }
-        if let Some(url) = &output.url {
-            return Err(refuse("url", format!("{url}: this build writes under `data.dir` only")));
-        }
         let name = if at == 0 { "pages".to_owned() } else { format!("pages{at}") };
-        Ok(OutputSettings {
+        OutputSettings {
             prefix: format!("pages/{name}"),
             name,
             purpose: match output.purpose {
@@ -324,9 +318,32 @@ pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError>
                 config::Purpose::Archive => Purpose::Archive,
             },
             file_bytes_max: OUTPUT_FILE_BYTES,
-        })
+        }
     });
-    outputs.collect()
+    Ok(outputs.collect())
+}
+
+/// Every output that this build cannot write.
+pub(super) fn output_faults(config: &Config) -> Vec<NodeError> {
+    let mut faults = Vec::new();
+    let mut refuse = |at: usize, key: &str, why: String| {
+        faults.push(NodeError::Setting { key: format!("output[{at}].{key}"), why });
+    };
+    for (at, output) in config.output.iter().enumerate() {
+        let kind = match output.kind {
+            config::OutputKind::Jsonl => None,
+            config::OutputKind::Parquet => Some("parquet"),
+            config::OutputKind::Links => Some("links"),
+            config::OutputKind::Wet => Some("wet"),
+        };
+        if let Some(kind) = kind {
+            refuse(at, "kind", format!("this build writes \"jsonl\" only, not \"{kind}\""));
+        }
+        if let Some(url) = &output.url {
+            refuse(at, "url", format!("{url}: this build writes under `data.dir` only"));
+        }
+    }
+    faults
 }
 
 /// Who hands out the shards; a coordinator that this build lacks is refused.

@@ -80,8 +80,8 @@ pub enum ShardMsg {
     Tick,
     /// An operator changes what is set for one host.
     Order(HostOrder, Answer<Option<HostOverrides>>),
-    /// Stop granting, or go on.
-    Pause(bool),
+    /// Stop granting, or go on; answered when durable, so that a restart does not forget it.
+    Pause(bool, Answer<()>),
     /// Dead letters go back into their queues; answered with their number, durable (F8).
     RetryDead(DeadSelection, Answer<Result<u64, String>>),
     /// One URL.

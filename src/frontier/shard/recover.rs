@@ -23,6 +23,8 @@ const FILTER_PAGE: usize = 5000;
 const FILTER_CAPACITY: u64 = 100_000;
 /// The row that counts the shard's pages.
 pub(super) const PAGES_ROW: &str = "pages";
+/// The row that says that an operator has paused the crawl.
+pub(super) const PAUSED_ROW: &str = "paused";
 
 /// Opens a shard's state from its store.
 pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<Shard, StoreError> {
@@ -33,9 +35,11 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let next_due = store.next_due().await?;
     let backlog = !store.to_parse(None, 1).await?.is_empty();
     let pages = store.meta(PAGES_ROW).await?;
+    let paused = store.meta(PAUSED_ROW).await?;
     let filter = store.load_filter().await;
     let mut shard = empty(me, args);
     shard.commit = Commit::new(last_event);
+    shard.paused = paused.is_some_and(|row| row == [1]);
     shard.next_due = next_due;
     shard.backlog = if backlog { Backlog::Waiting } else { Backlog::Empty };
     shard.totals.pages = pages.and_then(|row| postcard::from_bytes(&row).ok()).unwrap_or(0);
@@ -49,6 +53,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
         after = Some(*last);
         for (id, record, counts) in hosts {
             shard.found(id, &record, counts);
+            shard.count_today(&record, reopened);
         }
     }
     shard.begin_filter(filter);
@@ -181,6 +186,18 @@ impl Shard {
             let at = record.next_allowed_at.max(asked).max(self.opened_at + record.delay);
             self.ready.set(id, Some(at));
             self.note_found_waiting(id, record, counts.queued, at);
+        }
+    }
+
+    /// F11: what was asked today counts for the domain's day and the crawl's, whoever asked it.
+    fn count_today(&mut self, record: &HostRecord, reopened: bool) {
+        let today = self.opened_at.day();
+        if record.budget_day != today {
+            return;
+        }
+        self.domains.asked_before(record.key.domain(), today, record.requests_today);
+        if !reopened {
+            self.quota.lock().asked_before(today, record.requests_today);
         }
     }
 
