@@ -86,9 +86,9 @@ fn check_archive(home: &Home) {
     let index = data::index(&home.data());
     for page in data::pages(&home.data()) {
         let pointer = &page["archive"];
+        let offset = pointer["offset"].to_string();
         let line = index.iter().find(|line| {
-            line.fields["filename"] == pointer["file"]
-                && line.fields["offset"].as_str() == Some(pointer["offset"].to_string().as_str())
+            line.fields["filename"] == pointer["file"] && line.fields["offset"] == *offset
         });
         let line = line.unwrap_or_else(|| panic!("not in the index: {pointer}"));
         assert_eq!(line.fields["url"], page["url"]);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::problem::Problem;
 use super::router::{Call, Handled};
-use super::status::{sum_up, survey};
+use super::status::{Survey, sum_up, survey};
 use crate::protocol::RootMsg;
 
 /// The tree must have come by then.
@@ -16,9 +16,24 @@ const TREE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// `GET /v1/actors`.
 pub(super) async fn tree(call: Call) -> Handled {
-    let asked = call.state.ask(&call.state.root, TREE_DEADLINE, RootMsg::Observe).await;
-    let tree = asked.map_err(|silence| Problem::silent("the root", silence))?;
+    let state = &call.state;
+    let asked = state.ask(&state.root, TREE_DEADLINE, RootMsg::Observe);
+    let (asked, survey) = futures::join!(asked, survey(state));
+    let mut tree = asked.map_err(|silence| Problem::silent("the root", silence))?;
+    for child in &mut tree.children {
+        child.restarts += restarts_below(&survey, &child.name);
+    }
     Ok(Json(tree).into_response())
+}
+
+/// What a pool or a shard has started again below itself: the tree knows its children by number
+/// only, and a number ends with its actor.
+fn restarts_below(survey: &Survey, name: &str) -> u64 {
+    let pools = survey.pools.iter().filter(|(pool, _)| pool == name);
+    let pools = pools.filter_map(|(_, view)| Some(view.as_ref().ok()?.restarts));
+    let shards = survey.shards.iter().filter(|(shard, _)| name == format!("shard-{shard}"));
+    let shards = shards.filter_map(|(_, view)| Some(view.as_ref().ok()?.restarts));
+    pools.chain(shards).sum()
 }
 
 /// `GET /v1/cluster`.

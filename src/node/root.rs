@@ -131,6 +131,7 @@ impl RootState {
         for at in 0..ADDRESS_OWNERS {
             self.start_addresses(at).await?;
         }
+        self.published().await;
         let shards = self.plan.config().frontier.shards;
         let coordinator = Arc::clone(&self.plan.world.coordinator);
         let owned = coordinator.own(shards).await.map_err(NodeError::Coordinator)?;
@@ -141,7 +142,17 @@ impl RootState {
         self.start_discovery().await?;
         self.start_archive().await?;
         self.start_fetchers().await?;
-        self.start_parsers().await
+        self.start_parsers().await?;
+        self.published().await;
+        Ok(())
+    }
+
+    /// Everything that has started is on the map: the node is not told to be there before it is.
+    async fn published(&self) {
+        let (answer, waiting) = Answer::channel();
+        self.tell_registry(RegistryMsg::Observe(answer));
+        // A registry that has failed publishes when it is back.
+        waiting.await.ok();
     }
 
     fn note(&mut self, part: Part, cell: ActorCell) {

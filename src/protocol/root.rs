@@ -23,7 +23,7 @@ pub struct ActorNode {
     pub kind: String,
     /// Messages or jobs that wait, where the actor knows it.
     pub mailbox: Option<u64>,
-    /// Restarts since the start.
+    /// Restarts since the start; of a pool or a shard with those of its workers or hosts.
     pub restarts: u64,
     /// What it supervises; at most a thousand are shown.
     pub children: Vec<ActorNode>,

@@ -47,7 +47,8 @@ pub(crate) fn check(events: &[Value]) {
         }
     }
     for (url, life) in lives {
-        let rank = |kind: &&str| ["discovered", "fetched", "parsed"].iter().position(|k| k == kind);
+        let order = ["discovered", "fetched", "parsed", "tombstone", "dead"];
+        let rank = |kind: &&str| order.iter().position(|found| found == kind);
         assert!(life.iter().map(rank).is_sorted(), "{url}: {life:?}");
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod node;
 pub(crate) mod http;
 pub(crate) mod data;
 pub(crate) mod events;
+pub(crate) mod world;
 
 use std::time::{Duration, Instant};
 
