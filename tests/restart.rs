@@ -1,9 +1,9 @@
 //! A2: kill -9 at any moment. The same command goes on: nothing is lost, nothing appears twice,
 //! no host is asked sooner than it would have been.
 
-mod support;
-
 #![expect(clippy::print_stdout, reason = "the seed of a run is printed before it fails")]
+
+mod support;
 
 use std::time::Duration;
 

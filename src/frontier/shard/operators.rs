@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ractor::ActorProcessingErr;
 
 use super::commit::Then;
-use super::state::{Closing, Shard, chain};
+use super::state::{Closing, Shard};
 use crate::frontier::host::robots_view;
 use crate::policy::normalise;
 use crate::policy::robots::RobotsState;
@@ -16,7 +16,7 @@ use crate::protocol::{Answer, HostMsg, HostPhase, HostView, ShardMsg};
 use crate::storage::{ShardStore, StoreError};
 use crate::types::{
     CrawlEvent, CrawlUrl, DeadLetter, EventSeq, HostCounts, HostId, HostKey, HostOverrides,
-    HostRecord, Timestamp, UrlId, UrlView,
+    HostRecord, Timestamp, UrlId, UrlView, in_full,
 };
 
 /// Hosts read at once.
@@ -150,7 +150,7 @@ impl Shard {
             .collect();
         let store = self.store.clone();
         tokio::spawn(async move {
-            let found = find_url(&store, host, &url).await.map_err(|error| chain(&error));
+            let found = find_url(&store, host, &url).await.map_err(|error| in_full(&error));
             answer.send(found.map(|view| {
                 view.map(|mut view| {
                     view.lease =
@@ -209,7 +209,7 @@ impl Shard {
                 view.epoch = epoch;
                 Ok::<_, StoreError>(Some(Box::new(detail(view, counts, false))))
             };
-            answer.send(read.await.map_err(|error| chain(&error)));
+            answer.send(read.await.map_err(|error| in_full(&error)));
         });
     }
 
@@ -217,7 +217,7 @@ impl Shard {
     pub(super) fn list_seeded(&self, answer: Answer<Result<Vec<HostKey>, String>>) {
         let store = self.store.clone();
         tokio::spawn(async move {
-            answer.send(seeded(&store).await.map_err(|error| chain(&error)));
+            answer.send(seeded(&store).await.map_err(|error| in_full(&error)));
         });
     }
 
@@ -230,7 +230,7 @@ impl Shard {
         tokio::spawn(async move {
             let known = Known { residents, waits, now };
             let page = page_of_hosts(&store, &filter, &known).await;
-            answer.send(page.map_err(|error| chain(&error)));
+            answer.send(page.map_err(|error| in_full(&error)));
         });
     }
 
@@ -244,7 +244,7 @@ impl Shard {
         let store = self.store.clone();
         tokio::spawn(async move {
             let letters = store.dead(after, usize::from(limit)).await;
-            answer.send(letters.map_err(|error| chain(&error)));
+            answer.send(letters.map_err(|error| in_full(&error)));
         });
     }
 
@@ -258,7 +258,7 @@ impl Shard {
         let store = self.store.clone();
         tokio::spawn(async move {
             let events = store.events(after, usize::from(limit)).await;
-            answer.send(events.map_err(|error| chain(&error)));
+            answer.send(events.map_err(|error| in_full(&error)));
         });
     }
 }
