@@ -10,8 +10,10 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 mod fakes;
+mod judge;
 mod setting;
 
+pub(super) use judge::assert_polite;
 pub(super) use setting::Setting;
 
 use fakes::{FlakyStore, LoadedDice, LoadedSnapshots, NoExchange, Nobody, Table, WatchfulClock};
@@ -416,27 +418,6 @@ impl Rig {
             .await
             .expect("the outbox can be read");
         events.into_iter().map(|(seq, event)| (seq.0, event)).collect()
-    }
-}
-
-/// I2, judged from outside: per host one at a time, and a delay from each end to the next start.
-pub(super) fn assert_polite(visits: &[Visit], delay: Duration) {
-    let mut last: BTreeMap<String, Timestamp> = BTreeMap::new();
-    let mut visits: Vec<&Visit> = visits.iter().collect();
-    visits.sort_by_key(|visit| visit.sent_at);
-    for visit in visits {
-        let host = visit.lease.host.to_string();
-        if let Some(ended_at) = last.get(&host) {
-            let allowed = *ended_at + delay;
-            assert!(
-                visit.sent_at >= allowed,
-                "{} at {}, not {allowed}",
-                visit.url(),
-                visit.sent_at
-            );
-        }
-        last.insert(host, visit.ended_at);
-        assert!(visit.sent_at >= visit.lease.not_before && visit.sent_at < visit.lease.expires_at);
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::frontier::testing::{Reply, Rig, Setting, Visit, Web, assert_polite, secs};
 use crate::protocol::ShardMsg;
+use crate::protocol::shard::{DeadSelection, HostOrder};
 use crate::types::{HostKey, LeaseKind, LedgerRow, Outcome, Timestamp};
 use crate::world::{Dice, SeededDice};
 
@@ -75,10 +76,46 @@ impl Run {
             9 => self.reopen(true).await,
             10 => self.pause(true),
             11..=12 => self.pause(false),
+            13 => self.order(true).await,
+            14 => self.order(false).await,
+            15 => self.rig.flaky.fails.store(true, Ordering::SeqCst),
+            16 => self.retry_dead().await,
             _ => {}
         }
         let span = self.throw(6_000);
         self.rig.pass(Duration::from_millis(span)).await;
+        self.rig.flaky.fails.store(false, Ordering::SeqCst);
+    }
+
+    async fn order(&self, paused: bool) {
+        let host = self.throw(u64::try_from(HOSTS).unwrap());
+        self.order_host(host, paused).await;
+    }
+
+    async fn order_host(&self, host: u64, paused: bool) {
+        let order = HostOrder {
+            host: HostKey::parse(&format!("https://h{host}.test")).unwrap(),
+            paused: Some(paused),
+            min_delay: None,
+            max_in_flight: None,
+            daily_pages: None,
+        };
+        let set = self.rig.ask(|answer| ShardMsg::Order(order, answer)).await;
+        assert!(set.is_none_or(|set| set.paused == paused));
+    }
+
+    async fn retry_dead(&self) {
+        self.rig.ask(|answer| ShardMsg::RetryDead(DeadSelection::All, answer)).await.unwrap();
+    }
+
+    /// From here on all goes well, and hosts that were parked are resumed.
+    async fn calm_down(&self) {
+        self.rig.dice.load(0);
+        self.rig.flaky.slow_ms.store(0, Ordering::SeqCst);
+        self.pause(false);
+        for host in 0..u64::try_from(HOSTS).unwrap() {
+            self.order_host(host, false).await;
+        }
     }
 
     async fn admit(&mut self) {
@@ -172,9 +209,7 @@ async fn run(seed: u64) {
     for _ in 0..60 {
         run.act().await;
     }
-    run.rig.dice.load(0);
-    run.rig.flaky.slow_ms.store(0, Ordering::SeqCst);
-    run.pause(false);
+    run.calm_down().await;
     run.rig.until_done(secs(20_000)).await;
     run.rig.pass(secs(3)).await;
     run.check(seed).await;
