@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::task::JoinHandle;
 
 use crate::policy::address_clock::{AddressBook, AddressRules};
 use crate::protocol::address::AddressView;
 use crate::protocol::{AddressMsg, Answer};
-use crate::types::{LeaseId, Timestamp};
+use crate::supervise::Alarm;
+use crate::types::{LeaseId, Timestamp, tally};
 use crate::world::World;
 
 /// How often addresses that nobody uses are forgotten.
@@ -33,14 +34,13 @@ pub struct AddressArgs {
 }
 
 /// The actor's state.
-#[derive(Debug)]
 pub struct AddressState {
     book: AddressBook,
     /// Leases in line for a place.
     asking: BTreeMap<(IpAddr, LeaseId), Answer<Timestamp>>,
     /// Requests that wait for their address's clock, earliest first.
     departing: BTreeMap<(Timestamp, LeaseId), (IpAddr, Answer<Timestamp>)>,
-    timer: Option<(Timestamp, JoinHandle<()>)>,
+    alarm: Alarm<AddressMsg>,
     swept_at: Timestamp,
     world: World,
 }
@@ -52,7 +52,7 @@ impl Actor for AddressActor {
 
     async fn pre_start(
         &self,
-        _me: ActorRef<AddressMsg>,
+        me: ActorRef<AddressMsg>,
         args: AddressArgs,
     ) -> Result<AddressState, ActorProcessingErr> {
         let now = args.world.clock.now();
@@ -60,7 +60,7 @@ impl Actor for AddressActor {
             book: AddressBook::new(args.rules, now),
             asking: BTreeMap::new(),
             departing: BTreeMap::new(),
-            timer: None,
+            alarm: Alarm::new(Arc::clone(&args.world.clock), me, || AddressMsg::Wake),
             swept_at: now,
             world: args.world,
         })
@@ -68,7 +68,7 @@ impl Actor for AddressActor {
 
     async fn handle(
         &self,
-        me: ActorRef<AddressMsg>,
+        _me: ActorRef<AddressMsg>,
         msg: AddressMsg,
         state: &mut AddressState,
     ) -> Result<(), ActorProcessingErr> {
@@ -84,7 +84,7 @@ impl Actor for AddressActor {
             AddressMsg::Reload(rules) => state.book.set_rules(rules),
             AddressMsg::Observe(answer) => answer.send(state.view()),
         }
-        state.arm(&me);
+        state.arm();
         Ok(())
     }
 }
@@ -124,8 +124,7 @@ impl AddressState {
 
     fn wake(&mut self) {
         let now = self.world.clock.now();
-        // A timer that was replaced may have rung all the same; the one that counts runs on.
-        self.timer.take_if(|(at, _)| *at <= now);
+        self.alarm.rang();
         while let Some(entry) = self.departing.first_entry()
             && entry.key().0 <= now
         {
@@ -139,32 +138,19 @@ impl AddressState {
     }
 
     /// One timer, for the first that waits and for the next sweep.
-    fn arm(&mut self, me: &ActorRef<AddressMsg>) {
+    fn arm(&mut self) {
         let first = self.departing.first_key_value().map(|((at, _), _)| *at);
         let sweep = self.swept_at + SWEEP_EVERY;
         let at = first.map_or(sweep, |first| first.min(sweep));
-        if self.timer.as_ref().is_some_and(|(armed, timer)| *armed <= at && !timer.is_finished()) {
-            return;
-        }
-        if let Some((_, timer)) = self.timer.take() {
-            timer.abort();
-        }
-        let (clock, me) = (std::sync::Arc::clone(&self.world.clock), me.clone());
-        let timer = tokio::spawn(async move {
-            clock.sleep_until(at).await;
-            // An actor that has stopped needs no timer.
-            me.send_message(AddressMsg::Wake).ok();
-        });
-        self.timer = Some((at, timer));
+        self.alarm.set(at);
     }
 
     fn view(&self) -> AddressView {
         let (addresses, in_flight, waiting) = self.book.counts();
-        let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         AddressView {
-            addresses: small(addresses),
-            in_flight: small(in_flight),
-            waiting: small(waiting),
+            addresses: tally(addresses),
+            in_flight: tally(in_flight),
+            waiting: tally(waiting),
         }
     }
 }

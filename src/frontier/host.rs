@@ -10,7 +10,7 @@ use crate::policy::robots::{FreshKind, RobotsState};
 use crate::protocol::host::RobotsView;
 use crate::protocol::shard::Stepped;
 use crate::protocol::{HostMsg, HostPhase, HostView, ShardMsg};
-use crate::types::{HostCounts, HostId, Reason};
+use crate::types::{HostCounts, HostId, Reason, tally};
 use crate::world::World;
 
 /// The actor of one host that has something to do.
@@ -158,13 +158,13 @@ impl HostState {
             next_allowed_at: Some(record.next_allowed_at.max(self.machine.ready_at())),
             delay_seconds: record.delay,
             delay_set_by: record.set_by,
-            in_flight: u32::try_from(self.machine.in_flight()).unwrap_or(u32::MAX),
+            in_flight: tally(self.machine.in_flight()),
             pages_today: record.requests_today,
             budget: self.machine.daily_budget(),
             robots: robots_view(self.machine.robots()),
             backoff: record.backoff,
             allowance: record.overrides.clone(),
-            window: u32::try_from(self.machine.window_len()).unwrap_or(u32::MAX),
+            window: tally(self.machine.window_len()),
             epoch: self.machine.epoch().0,
         }
     }
@@ -187,7 +187,7 @@ pub(super) fn robots_view(robots: &RobotsState) -> RobotsView {
         state,
         fetched_at,
         expires_at: robots.due_at(),
-        rules: rules.map_or(0, |rules| u32::try_from(rules.len()).unwrap_or(u32::MAX)),
+        rules: rules.map_or(0, |rules| tally(rules.len())),
         crawl_delay: robots.crawl_delay(),
         sitemaps: rules.map_or_else(Vec::new, |rules| rules.sitemaps().to_vec()),
     }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::protocol::registry::RegistryView;
 use crate::protocol::{NodeActor, RegistryMsg, Routes, ShardRoute};
-use crate::types::ShardId;
+use crate::types::{ShardId, tally};
 
 /// The actor.
 #[derive(Debug)]
@@ -90,8 +90,5 @@ fn started(routes: &watch::Sender<Arc<Routes>>, actor: &NodeActor) {
 }
 
 fn view(routes: &Routes) -> RegistryView {
-    RegistryView {
-        shards: u32::try_from(routes.shards.len()).unwrap_or(u32::MAX),
-        up: u32::try_from(routes.all().count()).unwrap_or(u32::MAX),
-    }
+    RegistryView { shards: tally(routes.shards.len()), up: tally(routes.all().count()) }
 }

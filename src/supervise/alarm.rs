@@ -27,7 +27,7 @@ impl<M: Message> Alarm<M> {
         if self.waiting.as_ref().is_some_and(|(set, _)| *set <= at) {
             return;
         }
-        self.rang();
+        self.silence();
         let (clock, actor, message) = (Arc::clone(&self.clock), self.actor.clone(), self.message);
         let wait = tokio::spawn(async move {
             clock.sleep_until(at).await;
@@ -39,8 +39,14 @@ impl<M: Message> Alarm<M> {
 }
 
 impl<M> Alarm<M> {
-    /// It rang, so it is no longer set.
+    /// It rang, so it is no longer set. One that was replaced may have rung all the same: then the
+    /// one that counts runs on.
     pub fn rang(&mut self) {
+        let now = self.clock.now();
+        self.waiting.take_if(|(at, wait)| *at <= now || wait.is_finished());
+    }
+
+    fn silence(&mut self) {
         if let Some((_, wait)) = self.waiting.take() {
             wait.abort();
         }
@@ -49,7 +55,7 @@ impl<M> Alarm<M> {
 
 impl<M> Drop for Alarm<M> {
     fn drop(&mut self) {
-        self.rang();
+        self.silence();
     }
 }
 
@@ -111,6 +117,16 @@ mod tests {
         alarm.set(at(80));
         heard.recv().await.unwrap();
         assert_eq!(clock.now(), at(80));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ring_of_one_that_was_replaced_changes_nothing() {
+        let (mut alarm, clock, mut heard) = alarm().await;
+        alarm.set(Timestamp::from_secs(1));
+        alarm.rang();
+        alarm.set(Timestamp::from_secs(9));
+        heard.recv().await.unwrap();
+        assert_eq!(clock.now(), Timestamp::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]

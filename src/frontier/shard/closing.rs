@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::state::{Closing, Shard, chain};
+use super::state::{Closing, Shard};
 use crate::protocol::Answer;
 use crate::storage::Filter;
+use crate::types::in_full;
 
 /// The deadline of closing the store.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
@@ -46,7 +47,7 @@ impl Shard {
                 Ok(()) => store.close(CLOSE_WITHIN).await,
                 Err(error) => Err(error),
             };
-            answer.send(closed.map_err(|error| chain(&error)));
+            answer.send(closed.map_err(|error| in_full(&error)));
             me.stop(None);
         });
     }

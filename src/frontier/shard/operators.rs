@@ -6,7 +6,7 @@ use ractor::ActorProcessingErr;
 
 use super::commit::Then;
 use super::recover::PAUSED_ROW;
-use super::state::{Closing, Shard, chain};
+use super::state::{Closing, Shard};
 use crate::frontier::host::robots_view;
 use crate::policy::change::Change;
 use crate::policy::normalise;
@@ -18,7 +18,7 @@ use crate::protocol::{Answer, HostMsg, HostPhase, HostView, ShardMsg};
 use crate::storage::{ShardStore, StoreError};
 use crate::types::{
     CrawlEvent, CrawlUrl, DeadLetter, EventSeq, HostCounts, HostId, HostKey, HostOverrides,
-    HostRecord, Timestamp, UrlId, UrlView,
+    HostRecord, Timestamp, UrlId, UrlView, in_full,
 };
 
 /// Hosts read at once.
@@ -156,7 +156,7 @@ impl Shard {
             .collect();
         let store = self.store.clone();
         tokio::spawn(async move {
-            let found = find_url(&store, host, &url).await.map_err(|error| chain(&error));
+            let found = find_url(&store, host, &url).await.map_err(|error| in_full(&error));
             answer.send(found.map(|view| {
                 view.map(|mut view| {
                     view.lease =
@@ -215,7 +215,7 @@ impl Shard {
                 view.epoch = epoch;
                 Ok::<_, StoreError>(Some(Box::new(detail(view, counts, false))))
             };
-            answer.send(read.await.map_err(|error| chain(&error)));
+            answer.send(read.await.map_err(|error| in_full(&error)));
         });
     }
 
@@ -223,7 +223,7 @@ impl Shard {
     pub(super) fn list_seeded(&self, answer: Answer<Result<Vec<HostKey>, String>>) {
         let store = self.store.clone();
         tokio::spawn(async move {
-            answer.send(seeded(&store).await.map_err(|error| chain(&error)));
+            answer.send(seeded(&store).await.map_err(|error| in_full(&error)));
         });
     }
 
@@ -236,7 +236,7 @@ impl Shard {
         tokio::spawn(async move {
             let known = Known { residents, waits, now };
             let page = page_of_hosts(&store, &filter, &known).await;
-            answer.send(page.map_err(|error| chain(&error)));
+            answer.send(page.map_err(|error| in_full(&error)));
         });
     }
 
@@ -250,7 +250,7 @@ impl Shard {
         let store = self.store.clone();
         tokio::spawn(async move {
             let letters = store.dead(after, usize::from(limit)).await;
-            answer.send(letters.map_err(|error| chain(&error)));
+            answer.send(letters.map_err(|error| in_full(&error)));
         });
     }
 
@@ -264,7 +264,7 @@ impl Shard {
         let store = self.store.clone();
         tokio::spawn(async move {
             let events = store.events(after, usize::from(limit)).await;
-            answer.send(events.map_err(|error| chain(&error)));
+            answer.send(events.map_err(|error| in_full(&error)));
         });
     }
 }

@@ -1,6 +1,7 @@
 //! What a shard finds when it opens: hosts, leases that nobody ended, pages that nobody parsed.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use ractor::ActorRef;
 
@@ -13,6 +14,7 @@ use crate::policy::ready::ReadyQueue;
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{StoreFault, StoreReply};
 use crate::storage::{Filter, Fingerprints, StoreError};
+use crate::supervise::Alarm;
 use crate::types::{EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, UrlId};
 
 /// Hosts are read in pages of this many.
@@ -73,7 +75,8 @@ async fn last_event(args: &ShardArgs) -> Result<EventSeq, StoreError> {
 
 fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
     let opened_at = args.world.clock.now();
-    let settings = std::sync::Arc::clone(&args.settings.borrow());
+    let settings = Arc::clone(&args.settings.borrow());
+    let alarm = Alarm::new(Arc::clone(&args.world.clock), me.clone(), || ShardMsg::Tick);
     let secret = args.world.dice.throw();
     Shard {
         me,
@@ -88,7 +91,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         paused: false,
         draining: false,
         closing: Closing::No,
-        timer: None,
+        alarm,
         looked_at: opened_at,
         ready: ReadyQueue::default(),
         residents: BTreeMap::new(),

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ractor::{ActorId, ActorRef};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::admit::Admissions;
 use super::commit::{Commit, RETRY_AFTER};
@@ -19,9 +18,11 @@ use crate::protocol::{
     Answer, FetchJob, HostMsg, HostPhase, ParseJob, Permit, RoutesWatch, ShardMsg,
 };
 use crate::storage::{Filter, Fingerprints, ShardStore, StoreError};
+use crate::supervise::Alarm;
 use crate::types::{
     Completion, ContentRecord, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
     LeaseId, Outcome, QueueEntry, Reason, Response, ShardId, Timestamp, ToParse, UrlId, UrlVersion,
+    in_full,
 };
 use crate::world::World;
 
@@ -63,7 +64,7 @@ pub struct Shard {
     pub(super) paused: bool,
     pub(super) draining: bool,
     pub(super) closing: Closing,
-    pub(super) timer: Option<(Timestamp, JoinHandle<()>)>,
+    pub(super) alarm: Alarm<ShardMsg>,
     /// Domains are swept and leases looked through at most this often.
     pub(super) looked_at: Timestamp,
     // Hosts.
@@ -319,8 +320,7 @@ impl Shard {
     /// The timer rang: what has become due is done in `go_on`.
     pub(super) fn tick(&mut self) {
         let now = self.now();
-        // A timer that was replaced may have rung all the same; the one that counts runs on.
-        self.timer.take_if(|(at, _)| *at <= now);
+        self.alarm.rang();
         self.read_due();
         if now >= self.looked_at + LOOK_EVERY {
             self.looked_at = now;
@@ -343,18 +343,7 @@ impl Shard {
             next = next.min(*deadline);
         }
         next = next.min(self.commit.next_wake().unwrap_or(next)).max(now);
-        if self.timer.as_ref().is_some_and(|(at, timer)| *at <= next && !timer.is_finished()) {
-            return;
-        }
-        if let Some((_, timer)) = self.timer.take() {
-            timer.abort();
-        }
-        let (clock, me) = (Arc::clone(&self.world.clock), self.me.clone());
-        let timer = tokio::spawn(async move {
-            clock.sleep_until(next).await;
-            me.send_message(ShardMsg::Tick).ok();
-        });
-        self.timer = Some((next, timer));
+        self.alarm.set(next);
     }
 }
 
@@ -383,18 +372,6 @@ pub(super) fn fault(error: StoreError) -> StoreFault {
         | StoreError::Row(_)
         | StoreError::Deadline { .. }
         | StoreError::Unavailable { .. }
-        | StoreError::Engine { .. } => StoreFault::Failed(chain(&error)),
+        | StoreError::Engine { .. } => StoreFault::Failed(in_full(&error)),
     }
-}
-
-/// An error and its sources in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -6,7 +6,7 @@ use super::hosts::REST_AFTER;
 use super::state::{Resident, Shard};
 use crate::protocol::HostPhase;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::types::{HostId, HostRecord, Reason, Timestamp};
+use crate::types::{HostId, HostRecord, Reason, Timestamp, tally};
 
 /// Hosts that wait for long, shown at once.
 const PARKED_SHOWN: usize = 100;
@@ -20,7 +20,6 @@ impl Shard {
     /// The state of the shard.
     pub(super) fn view(&self) -> ShardView {
         let now = self.now();
-        let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let parked = self.residents.values().filter(|host| host.phase == HostPhase::Parked).count();
         let ready = self.ready.due(now);
         let lag = self.ready.next().filter(|_| !self.paused).map(|at| now.since(at));
@@ -31,21 +30,21 @@ impl Shard {
             paused: self.paused,
             degraded: self.commit.failure.iter().chain(&self.unreadable).cloned().collect(),
             urls: self.totals.counts,
-            in_flight: small(self.leases.len()),
+            in_flight: tally(self.leases.len()),
             hosts_known: self.totals.hosts,
-            hosts_resident: small(self.residents.len()),
-            hosts_ready: small(ready),
-            hosts_waiting: small(self.ready.len() - ready),
-            hosts_parked: small(parked),
+            hosts_resident: tally(self.residents.len()),
+            hosts_ready: tally(ready),
+            hosts_waiting: tally(self.ready.len() - ready),
+            hosts_parked: tally(parked),
             pages: self.totals.pages,
             outcomes: self.totals.outcomes.clone(),
             bytes: self.totals.bytes,
             next_wake: [granting, self.next_due].into_iter().flatten().min(),
-            admitting: small(self.admissions.len()),
-            parsing: small(self.parsing.len()) + u32::from(self.has_backlog()),
-            being_parsed: small(self.parsing.len()),
-            unwritten: small(self.commit.waiting()),
-            offers: small(self.offers.len() + self.waking.len()),
+            admitting: tally(self.admissions.len()),
+            parsing: tally(self.parsing.len()) + u32::from(self.has_backlog()),
+            being_parsed: tally(self.parsing.len()),
+            unwritten: tally(self.commit.waiting()),
+            offers: tally(self.offers.len() + self.waking.len()),
             lag_seconds: lag.map_or(0.0, |lag| lag.as_secs_f64()),
             repeated: self.totals.repeated,
             restarts: self.totals.restarts,
