@@ -7,6 +7,7 @@ mod error;
 mod memory;
 mod settings;
 mod plan;
+mod part;
 mod root;
 mod orders;
 mod progress;
@@ -20,14 +21,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, Status};
+use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Status};
 use crate::cluster::SingleNode;
 use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
 use crate::protocol::{DiscoveryMsg, RootMsg, ask};
 use crate::storage::{DataDir, SledSnapshots};
-use crate::telemetry::Metrics;
 use crate::types::Timestamp;
 use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
 
@@ -66,7 +66,6 @@ pub struct Node {
     root: ActorRef<RootMsg>,
     root_task: JoinHandle<()>,
     started_at: Timestamp,
-    metrics: Arc<Metrics>,
     control: mpsc::Sender<Control>,
     phase: watch::Receiver<CrawlPhase>,
     orders: JoinHandle<()>,
@@ -141,7 +140,6 @@ impl Node {
             plan,
             root,
             root_task,
-            metrics: Arc::new(Metrics::new()),
             control,
             phase,
             orders: tokio::spawn(orders),
@@ -161,7 +159,7 @@ impl Node {
             clock: Arc::clone(&self.plan.world.clock),
             started_at: self.started_at,
             settings: Arc::new(settings::admin(&self.plan.config())),
-            metrics: Arc::clone(&self.metrics),
+            metrics: Arc::clone(&self.plan.metrics),
             control: self.control.clone(),
             phase: self.phase.clone(),
             shared: Arc::clone(&self.shared),
@@ -226,7 +224,10 @@ impl Node {
     ///
     /// # Errors
     /// A setting is wrong; then nothing changes.
-    pub fn reload(&self, new: &Config) -> Result<Vec<crate::config::ConfigChange>, NodeError> {
+    pub fn reload(&self, new: &Config) -> Result<ReloadReport, NodeError> {
         orders::reload(&self.plan, new)
     }
 }
+
+#[cfg(test)]
+mod tests;

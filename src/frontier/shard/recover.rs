@@ -90,6 +90,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs, filter: Filter) -> Shard {
         quota: args.quota,
         fetch: args.fetch,
         parse: args.parse,
+        metrics: args.metrics,
         opened_at,
         paused: false,
         draining: false,
