@@ -210,6 +210,7 @@ async fn archive(folder: &Path, format: ArchiveFormat) -> PathBuf {
         clock: Arc::new(TokioClock::starting_at(Timestamp::from_millis(START))),
         dice: Arc::new(SeededDice::new(1)),
         routes: watch::channel(Arc::new(routes)).1,
+        metrics: Arc::default(),
         settings: ArchiveSettings {
             format,
             file_bytes_max: 1 << 30,

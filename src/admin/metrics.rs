@@ -68,7 +68,7 @@ fn fetch(total: &ShardView) -> Vec<Family> {
         outcomes,
         counter(
             "mehman_policy_violations_total",
-            "Requests that broke a rule when they were checked at sending; must be 0.",
+            "Requests sent outside their lease, or answered from another address; must be 0.",
             total.violations,
         ),
         counter(

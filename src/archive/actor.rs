@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tracing::{info, warn};
+use tracing::info;
 
 use super::digest::sha1_of;
 use super::group::{Group, Syncing, may_be_known};
@@ -20,6 +20,7 @@ use super::{ArchiveError, CrawlerInfo, warc};
 use crate::protocol::archive::{ArchiveView, StoreJob};
 use crate::protocol::{Answer, ArchiveMsg, RoutesWatch, ShardMsg};
 use crate::supervise::{Alarm, Retry};
+use crate::telemetry::{DiskFailed, Metrics};
 use crate::types::{ContentRecord, Timestamp, in_full, tally};
 use crate::world::{Clock, Dice, Spool};
 
@@ -57,6 +58,8 @@ pub struct ArchiveArgs {
     pub dice: Arc<dyn Dice>,
     /// Where the payload index is (D3).
     pub routes: RoutesWatch,
+    /// The node's.
+    pub metrics: Arc<Metrics>,
     /// What is configured.
     pub settings: ArchiveSettings,
 }
@@ -144,7 +147,7 @@ async fn publish_leftovers(args: &ArchiveArgs) -> Result<u64, ArchiveError> {
         let open = path.strip_suffix(publish::OPEN).and_then(|path| path.rsplit_once('/'));
         if let Some((_, name)) = open.filter(|_| mine) {
             info!(file = name, bytes, "publishing a file that was left open");
-            match publish::recover(&args.spool, name, bytes).await {
+            match publish::recover(&args.spool, name, bytes, &args.metrics).await {
                 // It was put aside, and the crawl goes on.
                 Ok(()) | Err(ArchiveError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
@@ -321,7 +324,7 @@ impl ArchiveState {
     /// what of a file reached the disk.
     fn put_back(&mut self, group: Group, why: String) {
         let now = self.args.clock.now();
-        warn!(why, responses = group.waiting.len(), "archive failed to write, will try again");
+        DiskFailed { what: "archive", why: &why }.emit(&self.args.metrics);
         self.retry.failed(now, why);
         self.gathered = group.followed_by(std::mem::take(&mut self.gathered));
         self.due = Some(now);
@@ -345,9 +348,10 @@ impl ArchiveState {
             }
             publishing.running = true;
             let (spool, me) = (Arc::clone(&self.args.spool), self.me.clone());
+            let metrics = Arc::clone(&self.args.metrics);
             let (file, name) = (publishing.file.clone(), name.clone());
             tokio::spawn(async move {
-                let result = match publish::publish(&spool, &file).await {
+                let result = match publish::publish(&spool, &file, &metrics).await {
                     // It was put aside; trying again would not mend it.
                     Ok(()) | Err(ArchiveError::Damaged { .. }) => Ok(()),
                     Err(error) => Err(in_full(&error)),
@@ -364,7 +368,7 @@ impl ArchiveState {
             (Ok(()), _) => drop(self.publishing.remove(file)),
             (Err(_), None) => {}
             (Err(why), Some(publishing)) => {
-                warn!(file, why, "archive file is not published yet, will try again");
+                DiskFailed { what: file, why: &why }.emit(&self.args.metrics);
                 publishing.running = false;
                 publishing.retry.failed(now, why);
             }

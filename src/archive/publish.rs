@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use tracing::{error, warn};
 
-use super::member::ArchiveFormat;
+use super::member::{ArchiveFormat, size};
 use super::record::Record;
 use super::scan::Scan;
 use super::{ArchiveError, cdxj, warc};
+use crate::telemetry::{ArchiveFileClosed, Metrics, TornTailCut};
 use crate::world::Spool;
 
 /// Where a file of this name lies once it is published.
@@ -47,29 +48,41 @@ pub(super) struct ClosedFile {
 ///
 /// # Errors
 /// When the disk fails: try again. When the file is damaged it was put aside: do not.
-pub(super) async fn publish(spool: &Arc<dyn Spool>, file: &ClosedFile) -> Result<(), ArchiveError> {
+pub(super) async fn publish(
+    spool: &Arc<dyn Spool>,
+    file: &ClosedFile,
+    metrics: &Metrics,
+) -> Result<(), ArchiveError> {
+    let records = index_and_rename(spool, file).await?;
+    ArchiveFileClosed { file: &file.name, records, bytes: file.bytes }.emit(metrics);
+    Ok(())
+}
+
+/// Answers with the number of its records.
+async fn index_and_rename(spool: &Arc<dyn Spool>, file: &ClosedFile) -> Result<u64, ArchiveError> {
     let open = open_path(&file.name);
     let step = |what| move |source| ArchiveError::disk(what, &file.name, source);
     match spool.truncate(&open, file.bytes).await {
         Err(error) if error.kind() == ErrorKind::NotFound && is_done(spool, file).await => {
-            return Ok(());
+            return Ok(size(file.members.len()));
         }
         cut => cut.map_err(step("truncate"))?,
     }
-    let lines = match index_of(spool, file).await {
+    let (lines, records) = match index_of(spool, file).await {
         Err(ArchiveError::Damaged { file: _, offset, why }) => {
             error!(file = file.name, offset, why, "archive file is damaged, put aside");
             let aside = damaged_path(&file.name);
             spool.rename(&open, &aside).await.map_err(step("rename"))?;
             return Err(ArchiveError::Damaged { file: file.name.clone(), offset, why });
         }
-        lines => lines?,
+        indexed => indexed?,
     };
     let base = file.name.split_once(".warc").map_or(file.name.as_str(), |(base, _)| base);
     let (draft, index) = (format!("index/{base}.cdxj.tmp"), format!("index/{base}.cdxj"));
     spool.append(&draft, 0, lines.concat().into()).await.map_err(step("index"))?;
     spool.rename(&draft, &index).await.map_err(step("index"))?;
-    spool.rename(&open, &final_path(&file.name)).await.map_err(step("rename"))
+    spool.rename(&open, &final_path(&file.name)).await.map_err(step("rename"))?;
+    Ok(size(records))
 }
 
 /// An earlier try got as far as the last name, and only its end was not heard of.
@@ -78,8 +91,12 @@ async fn is_done(spool: &Arc<dyn Spool>, file: &ClosedFile) -> bool {
     list(spool).await.is_ok_and(|files| files.iter().any(|(name, _)| names.contains(name)))
 }
 
-/// The sorted CDXJ lines of a file, made from what is on the disk and not from what is remembered.
-async fn index_of(spool: &Arc<dyn Spool>, file: &ClosedFile) -> Result<Vec<String>, ArchiveError> {
+/// The sorted CDXJ lines of a file and how many records it has, made from what is on the disk and
+/// not from what is remembered.
+async fn index_of(
+    spool: &Arc<dyn Spool>,
+    file: &ClosedFile,
+) -> Result<(Vec<String>, usize), ArchiveError> {
     let format = ArchiveFormat::of_name(&file.name).unwrap_or_default();
     let mut scan = Scan::new(spool, &open_path(&file.name), format);
     let mut lines = Vec::new();
@@ -101,7 +118,7 @@ async fn index_of(spool: &Arc<dyn Spool>, file: &ClosedFile) -> Result<Vec<Strin
         return Err(ArchiveError::Damaged { file: file.name.clone(), offset: scan.offset, why });
     }
     lines.sort_unstable();
-    Ok(lines)
+    Ok((lines, members))
 }
 
 /// B6: what a revisit refers to is there. It may have aged out since, so this is only said.
@@ -129,6 +146,7 @@ pub(super) async fn recover(
     spool: &Arc<dyn Spool>,
     name: &str,
     bytes: u64,
+    metrics: &Metrics,
 ) -> Result<(), ArchiveError> {
     let path = open_path(name);
     let format = ArchiveFormat::of_name(name).unwrap_or_default();
@@ -139,7 +157,8 @@ pub(super) async fn recover(
             Ok(Some(found)) => replayed += u32::from(found.record.kind() != "warcinfo"),
             Ok(None) => break,
             Err(ArchiveError::Damaged { offset, why, .. }) => {
-                warn!(file = name, cut = bytes.saturating_sub(offset), why, "torn tail cut");
+                let bytes = bytes.saturating_sub(offset);
+                TornTailCut { file: name, bytes, why: &why }.emit(metrics);
                 break;
             }
             Err(error) => return Err(error),
@@ -152,7 +171,7 @@ pub(super) async fn recover(
             .map_err(|source| ArchiveError::disk("remove", name, source));
     }
     let whole = ClosedFile { name: name.to_owned(), bytes: scan.offset, members: Vec::new() };
-    publish(spool, &whole).await
+    publish(spool, &whole, metrics).await
 }
 
 /// The serial number and the writer's index in a file name; `None` for a file of somebody else.

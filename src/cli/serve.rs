@@ -94,10 +94,8 @@ fn reload(node: &Node, common: &Common) {
             return;
         }
     };
-    match node.reload(&config) {
-        Ok(changes) if changes.is_empty() => info!("nothing has changed in the configuration"),
-        Ok(_) => {}
-        Err(error) => error!(%error, "the configuration was not reloaded"),
+    if let Err(error) = node.reload(&config) {
+        error!(%error, "the configuration was not reloaded");
     }
 }
 

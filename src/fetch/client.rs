@@ -12,7 +12,6 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -35,7 +34,6 @@ pub struct ReqwestExchange {
     clients: Clients,
     egress: EgressCheck,
     clock: Arc<dyn Clock>,
-    mismatches: AtomicU64,
 }
 
 /// When an exchange began and when it has to end.
@@ -56,12 +54,7 @@ impl ReqwestExchange {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ConnectError> {
         let clients = Clients::new(settings)?;
-        Ok(Self { clients, egress, clock, mismatches: AtomicU64::new(0) })
-    }
-
-    /// Responses that came from another address than the pinned one; must stay 0 (I6).
-    pub fn mismatches(&self) -> u64 {
-        self.mismatches.load(Ordering::Relaxed)
+        Ok(Self { clients, egress, clock })
     }
 
     /// Origins whose connections are kept.
@@ -141,7 +134,8 @@ impl ReqwestExchange {
         }
     }
 
-    /// E-1, after the connection: the body of a stranger's answer is not looked at.
+    /// E-1, after the connection: the body of a stranger's answer is not looked at. The lease's
+    /// shard counts it as a violation (I6).
     fn came_from(
         &self,
         response: &Response,
@@ -151,7 +145,6 @@ impl ReqwestExchange {
         match remote.filter(|at| at.ip() == pinned.ip() && at.port() == pinned.port()) {
             Some(remote) => Ok(remote),
             None => {
-                self.mismatches.fetch_add(1, Ordering::Relaxed);
                 let found = remote.map_or("an unknown address".to_owned(), |at| at.to_string());
                 let address = format!("{found} (asked for at {pinned})");
                 Err((Outcome::EgressRefused, Reason::EgressRefused { address }))

@@ -28,6 +28,7 @@ use crate::protocol::{
     AddressMsg, Answer, FetchJob, OutputMsg, ParseJob, Permit, Routes, ShardMsg, ShardRoute,
 };
 use crate::storage::{ShardStore, StoreOptions};
+use crate::telemetry::Metrics;
 use crate::types::{
     ArchivePointer, Completion, CrawlEvent, CrawlUrl, EventSeq, Lease, LeaseKind, Outcome, Reason,
     Response, ShardId, Timestamp, UrlRecord,
@@ -115,6 +116,7 @@ pub(super) struct Rig {
     names: Arc<Table>,
     pub(super) world: World,
     pub(super) quota: SharedQuota,
+    pub(super) metrics: Arc<Metrics>,
     routes: watch::Sender<Arc<Routes>>,
     settings: watch::Sender<Arc<FrontierSettings>>,
     pub(super) addresses: ActorRef<AddressMsg>,
@@ -165,6 +167,7 @@ impl Rig {
             names,
             world,
             quota: SharedQuota::new(Quota::new(setting.quota, 0)),
+            metrics: Arc::default(),
             routes: watch::Sender::new(Arc::new(routes)),
             settings: watch::Sender::new(Arc::new(setting.frontier())),
             addresses,
@@ -218,6 +221,7 @@ impl Rig {
                 quota: self.quota.clone(),
                 fetch: self.fetch.clone(),
                 parse: self.parse.clone(),
+                metrics: Arc::clone(&self.metrics),
                 reopened: false,
             };
             let (actor, _) = Actor::spawn(None, ShardActor, args).await.unwrap();

@@ -8,6 +8,7 @@ mod memory;
 mod settings;
 mod plan;
 mod shards;
+mod part;
 mod root;
 mod orders;
 mod progress;
@@ -21,13 +22,12 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, Status};
+use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Status};
 use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
 use crate::protocol::{DiscoveryMsg, RootMsg, ask};
 use crate::storage::{DataDir, SledSnapshots};
-use crate::telemetry::Metrics;
 use crate::types::Timestamp;
 use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
 
@@ -77,7 +77,6 @@ pub struct Node {
     root: ActorRef<RootMsg>,
     root_task: JoinHandle<()>,
     started_at: Timestamp,
-    metrics: Arc<Metrics>,
     control: mpsc::Sender<Control>,
     phase: watch::Receiver<CrawlPhase>,
     orders: JoinHandle<()>,
@@ -161,7 +160,6 @@ impl Node {
             plan,
             root,
             root_task,
-            metrics: Arc::new(Metrics::new()),
             control,
             phase,
             orders: tokio::spawn(orders),
@@ -181,7 +179,7 @@ impl Node {
             clock: Arc::clone(&self.plan.world.clock),
             started_at: self.started_at,
             settings: Arc::new(settings::admin(&self.plan.config())),
-            metrics: Arc::clone(&self.metrics),
+            metrics: Arc::clone(&self.plan.metrics),
             control: self.control.clone(),
             phase: self.phase.clone(),
             shared: Arc::clone(&self.shared),
@@ -246,7 +244,10 @@ impl Node {
     ///
     /// # Errors
     /// A setting is wrong; then nothing changes.
-    pub fn reload(&self, new: &Config) -> Result<Vec<crate::config::ConfigChange>, NodeError> {
+    pub fn reload(&self, new: &Config) -> Result<ReloadReport, NodeError> {
         orders::reload(&self.plan, new)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::error::NodeError;
 use super::plan::Plan;
 use super::progress::look;
 use super::settings;
 use crate::admin::{Control, CrawlPhase, ReloadReport};
-use crate::config::{Config, ConfigChange, ConfigFaults, Effect};
+use crate::config::{Config, ConfigFaults, Effect};
 use crate::protocol::{AddressMsg, DiscoveryMsg, ShardMsg};
+use crate::telemetry::ConfigReloaded;
 
 /// Reads the configuration again, from where it came.
 pub type Reloader = Arc<dyn Fn() -> Result<Config, ConfigFaults> + Send + Sync>;
@@ -80,16 +81,11 @@ fn read_again(plan: &Plan, reloader: Option<&Reloader>) -> Result<ReloadReport, 
     };
     let new = reloader()
         .map_err(|faults| faults.faults.iter().map(ToString::to_string).collect::<Vec<String>>())?;
-    let changes = reload(plan, &new).map_err(|error| vec![error.to_string()])?;
-    let keys = |effect: Effect| {
-        let wanted = changes.iter().filter(move |change| change.effect == effect);
-        wanted.map(|change| change.key.clone()).collect()
-    };
-    Ok(ReloadReport { applied: keys(Effect::Live), needs_restart: keys(Effect::Restart) })
+    reload(plan, &new).map_err(|error| vec![error.to_string()])
 }
 
 /// What is safe changes at once; the rest is named and waits for a restart.
-pub(super) fn reload(plan: &Plan, new: &Config) -> Result<Vec<ConfigChange>, NodeError> {
+pub(super) fn reload(plan: &Plan, new: &Config) -> Result<ReloadReport, NodeError> {
     let old = plan.config();
     let changes = old.changes(new);
     let config = old.reloaded(new);
@@ -106,11 +102,11 @@ pub(super) fn reload(plan: &Plan, new: &Config) -> Result<Vec<ConfigChange>, Nod
     if let Some(discovery) = &routes.discovery {
         discovery.send_message(DiscoveryMsg::Reload).ok();
     }
-    for change in &changes {
-        match change.effect {
-            Effect::Live => info!(key = %change.key, "configuration changed"),
-            Effect::Restart => warn!(key = %change.key, "changed, takes effect after a restart"),
-        }
-    }
-    Ok(changes)
+    let keys = |effect: Effect| -> Vec<String> {
+        let wanted = changes.iter().filter(|change| change.effect == effect);
+        wanted.map(|change| change.key.clone()).collect()
+    };
+    let (applied, needs_restart) = (keys(Effect::Live), keys(Effect::Restart));
+    ConfigReloaded { applied: &applied, needs_restart: &needs_restart }.emit(&plan.metrics);
+    Ok(ReloadReport { applied, needs_restart })
 }

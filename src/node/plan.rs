@@ -17,6 +17,7 @@ use crate::parse::ParseSettings;
 use crate::policy::quota::Quota;
 use crate::protocol::{Credit, FetchJob, ParseJob, Routes};
 use crate::storage::{BlockCache, block_cache};
+use crate::telemetry::Metrics;
 use crate::world::{Records, World};
 
 /// Pages between parser and output at once.
@@ -74,6 +75,7 @@ pub(super) struct Plan {
     config: Mutex<Arc<Config>>,
     stopping: AtomicBool,
     pub(super) world: World,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) memory: MemoryPlan,
     pub(super) settings: SettingsWatch,
     pub(super) routes: watch::Sender<Arc<Routes>>,
@@ -107,6 +109,7 @@ impl Plan {
             memory,
             settings,
             world,
+            metrics: Arc::new(Metrics::new()),
             stopping: AtomicBool::new(false),
             config: Mutex::new(config),
         })

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tracing::{error, warn};
 
 use super::error::NodeError;
+use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
 use super::shards;
@@ -32,7 +33,8 @@ use crate::protocol::{
 };
 use crate::storage::{ShardStore, StoreOptions};
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
-use crate::types::{CrawlUrl, ShardId};
+use crate::telemetry::ShardReopened;
+use crate::types::{CrawlUrl, ShardId, Timestamp};
 
 /// A shard that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
@@ -42,19 +44,6 @@ const ADDRESS_OWNERS: u16 = 4;
 /// The actor.
 #[derive(Debug)]
 pub(super) struct RootActor;
-
-/// What an actor below the root is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Registry,
-    Address(u16),
-    Shard(ShardId),
-    Output(ShardId),
-    Discovery,
-    Archive,
-    Fetchers,
-    Parsers,
-}
 
 /// The actor's state.
 pub(super) struct RootState {
@@ -68,6 +57,8 @@ pub(super) struct RootState {
     restarts: BTreeMap<Part, u64>,
     /// The shards were open before: leases found in a store may still be in flight here.
     reopening: bool,
+    /// Shards that are being opened again, and since when they are away.
+    away: BTreeMap<ShardId, Timestamp>,
 }
 
 type Handled = Result<(), ActorProcessingErr>;
@@ -92,6 +83,7 @@ impl Actor for RootActor {
             ids: BTreeMap::new(),
             restarts: BTreeMap::new(),
             reopening: false,
+            away: BTreeMap::new(),
         };
         root.start_all().await?;
         Ok(root)
@@ -208,10 +200,12 @@ impl RootState {
             clock: Arc::clone(&plan.world.clock),
             outputs,
             committed,
+            metrics: Arc::clone(&plan.metrics),
         };
         let started = Actor::spawn_linked(None, OutputActor, args, self.me.get_cell()).await;
         let (output, _) = started.map_err(failed("outputs"))?;
         self.note(Part::Output(shard), output.get_cell());
+        let epoch = store.epoch();
         let args = ShardArgs {
             shard,
             store,
@@ -221,6 +215,7 @@ impl RootState {
             quota: plan.quota.clone(),
             fetch: plan.fetch_jobs.sender.clone(),
             parse: plan.parse_jobs.sender.clone(),
+            metrics: Arc::clone(&plan.metrics),
             reopened: self.reopening,
         };
         let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;
@@ -228,6 +223,10 @@ impl RootState {
         self.note(Part::Shard(shard), actor.get_cell());
         let route = ShardRoute { shard: actor, output };
         self.tell_registry(RegistryMsg::ShardUp(shard, route));
+        if let Some(since) = self.away.remove(&shard) {
+            let away = plan.world.clock.now().since(since);
+            ShardReopened { shard, epoch, away }.emit(&plan.metrics);
+        }
         Ok(())
     }
 
@@ -272,6 +271,7 @@ impl RootState {
             clock: Arc::clone(&plan.world.clock),
             dice: Arc::clone(&plan.world.dice),
             routes: plan.routes.subscribe(),
+            metrics: Arc::clone(&plan.metrics),
             settings: settings::archive(&plan.config())?,
         };
         let started = Actor::spawn_linked(None, ArchiveActor, args, self.me.get_cell()).await;
@@ -293,12 +293,14 @@ impl RootState {
             bodies: plan.bodies.clone(),
         };
         let setup = PoolSetup {
+            name: "fetch",
             kind: Arc::new(Fetchers { context: Arc::new(context) }),
             workers: plan.config().fetch.workers,
             jobs: plan.fetch_jobs.receiver.clone(),
             clock: Arc::clone(&plan.world.clock),
+            metrics: Arc::clone(&plan.metrics),
         };
-        self.start_pool(Part::Fetchers, "fetch", setup).await
+        self.start_pool(Part::Fetchers, setup).await
     }
 
     async fn start_parsers(&mut self) -> Result<(), NodeError> {
@@ -313,20 +315,22 @@ impl RootState {
             pages: plan.pages.clone(),
         };
         let setup = PoolSetup {
+            name: "parse",
             kind: Arc::new(Parsers { context: Arc::new(context) }),
             workers: u32::try_from(parsers(&plan.config())).unwrap_or(1),
             jobs: plan.parse_jobs.receiver.clone(),
             clock: Arc::clone(&plan.world.clock),
+            metrics: Arc::clone(&plan.metrics),
         };
-        self.start_pool(Part::Parsers, "parse", setup).await
+        self.start_pool(Part::Parsers, setup).await
     }
 
     async fn start_pool<K: WorkerKind>(
         &mut self,
         part: Part,
-        name: &'static str,
         setup: PoolSetup<K>,
     ) -> Result<(), NodeError> {
+        let name = setup.name;
         let pool = PoolActor::<K>::default();
         let started = Actor::spawn_linked(None, pool, setup, self.me.get_cell()).await;
         let (pool, _) = started.map_err(failed(name))?;
@@ -371,6 +375,7 @@ impl RootState {
     /// both halves of a shard end, and come back together.
     async fn reopen(&mut self, shard: ShardId) {
         self.tell_registry(RegistryMsg::ShardDown(shard));
+        self.away.entry(shard).or_insert_with(|| self.plan.world.clock.now());
         for part in [Part::Shard(shard), Part::Output(shard)] {
             if let Some(cell) = self.parts.remove(&part) {
                 self.ids.remove(&cell.get_id());
@@ -402,44 +407,6 @@ impl RootState {
             restarts: 0,
             children: children.collect(),
         });
-    }
-}
-
-impl Part {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Registry => "registry",
-            Self::Address(_) => "address",
-            Self::Shard(_) => "shard",
-            Self::Output(_) => "output",
-            Self::Discovery => "discovery",
-            Self::Archive => "archive",
-            Self::Fetchers | Self::Parsers => "pool",
-        }
-    }
-
-    fn name(self) -> String {
-        match self {
-            Self::Address(at) => format!("address-{at}"),
-            Self::Shard(shard) => format!("shard-{shard}"),
-            Self::Output(shard) => format!("output-{shard}"),
-            Self::Fetchers => "fetch".to_owned(),
-            Self::Parsers => "parse".to_owned(),
-            Self::Registry | Self::Discovery | Self::Archive => self.kind().to_owned(),
-        }
-    }
-
-    fn child_kind(self) -> &'static str {
-        match self {
-            Self::Shard(_) => "host",
-            Self::Fetchers => "fetch",
-            Self::Parsers => "parse",
-            Self::Registry
-            | Self::Address(_)
-            | Self::Output(_)
-            | Self::Discovery
-            | Self::Archive => "actor",
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tracing::warn;
 
 use super::committed::Append;
 use super::jsonl::{JsonLines, OutputSettings};
@@ -17,6 +16,7 @@ use crate::protocol::output::{FinishedPage, OutputView};
 use crate::protocol::shard::{PublishedBatch, PublishedPage};
 use crate::protocol::{Answer, OutputMsg, Permit, ShardMsg};
 use crate::supervise::{Alarm, Retry};
+use crate::telemetry::{DiskFailed, Metrics};
 use crate::types::{ShardId, Timestamp, tally};
 use crate::world::{Clock, Spool};
 
@@ -36,6 +36,8 @@ pub struct OutputArgs {
     pub outputs: Vec<OutputSettings>,
     /// By output name, what the shard's store has committed, read after the store was opened.
     pub committed: Vec<(String, Vec<u8>)>,
+    /// The node's.
+    pub metrics: Arc<Metrics>,
 }
 
 /// The writer of a shard's outputs.
@@ -47,6 +49,7 @@ pub struct OutputState {
     me: ActorRef<OutputMsg>,
     spool: Arc<dyn Spool>,
     clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
     outputs: Vec<JsonLines>,
     gathered: Pages,
     /// When the gathered pages are to be synced.
@@ -100,12 +103,12 @@ impl Actor for OutputActor {
         args: OutputArgs,
     ) -> Result<OutputState, ActorProcessingErr> {
         let mut outputs = Vec::new();
-        for settings in args.outputs {
+        for settings in &args.outputs {
             let state = args.committed.iter().find(|(name, _)| *name == settings.name);
             let state = state.map(|(_, state)| state.as_slice());
-            outputs.push(JsonLines::open(&args.spool, args.shard, settings, state).await?);
+            outputs.push(JsonLines::open(&args.spool, args.shard, settings.clone(), state).await?);
         }
-        Ok(OutputState::new(me, args.spool, args.clock, outputs))
+        Ok(OutputState::new(me, args, outputs))
     }
 
     async fn handle(
@@ -128,17 +131,14 @@ impl Actor for OutputActor {
 }
 
 impl OutputState {
-    fn new(
-        me: ActorRef<OutputMsg>,
-        spool: Arc<dyn Spool>,
-        clock: Arc<dyn Clock>,
-        outputs: Vec<JsonLines>,
-    ) -> Self {
+    fn new(me: ActorRef<OutputMsg>, args: OutputArgs, outputs: Vec<JsonLines>) -> Self {
+        let OutputArgs { spool, clock, metrics, .. } = args;
         let alarm = Alarm::new(Arc::clone(&clock), me.clone(), || OutputMsg::Tick);
         Self {
             me,
             spool,
             clock,
+            metrics,
             outputs,
             gathered: Pages::default(),
             due: None,
@@ -219,8 +219,7 @@ impl OutputState {
                 self.commit(group);
             }
             (Stage::Syncing(group), Err(why)) => {
-                let pages = group.pages.pages.len();
-                warn!(why, pages, "output failed to write, will try again");
+                DiskFailed { what: "output", why: &why }.emit(&self.metrics);
                 self.retry.failed(self.clock.now(), why);
                 self.stage = Stage::Failed(group);
             }

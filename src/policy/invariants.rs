@@ -12,7 +12,7 @@
 //! | I7 | grant before request, archive before completion, links before the row goes |
 //! | I8 | every queue has a bound, and nothing that was accepted is dropped |
 
-use crate::types::{HostRecord, Lease, Timestamp};
+use crate::types::{Completion, HostRecord, Lease, Outcome, Timestamp};
 
 /// I2: a request may depart at `at` from a host with this row and this much in flight.
 pub fn may_depart(at: Timestamp, record: &HostRecord, in_flight: usize, allowed: usize) -> bool {
@@ -23,6 +23,12 @@ pub fn may_depart(at: Timestamp, record: &HostRecord, in_flight: usize, allowed:
 /// I2, judged when the request is sent: not before its time, not after its lease has run out.
 pub fn may_be_sent(lease: &Lease, at: Timestamp) -> bool {
     at >= lease.not_before && at < lease.expires_at
+}
+
+/// I6, judged when the exchange has ended: an address is refused before anything is sent to it, so
+/// one that is refused afterwards is another than the pinned one.
+pub fn kept_to_its_address(end: &Completion) -> bool {
+    end.outcome != Outcome::EgressRefused || end.sent_at.is_none()
 }
 
 /// I3: waits only grow.

@@ -17,6 +17,7 @@ use tracing::warn;
 use super::seat::{Loss, Seat, Slot, WorkerKind};
 use crate::protocol::pool::PoolView;
 use crate::protocol::{Answer, PoolMsg};
+use crate::telemetry::{Metrics, WorkerRestarted};
 use crate::types::tally;
 use crate::world::Clock;
 
@@ -31,6 +32,8 @@ pub struct PoolActor<K>(PhantomData<fn() -> K>);
 
 /// What a pool is made of. Cloned for a restart of the pool itself: the channel outlives it.
 pub struct PoolSetup<K: WorkerKind> {
+    /// What it is called in log and routes.
+    pub name: &'static str,
     /// Makes the workers and reports lost jobs.
     pub kind: Arc<K>,
     /// How many workers.
@@ -39,15 +42,19 @@ pub struct PoolSetup<K: WorkerKind> {
     pub jobs: Receiver<K::Job>,
     /// For waits between restarts.
     pub clock: Arc<dyn Clock>,
+    /// The node's.
+    pub metrics: Arc<Metrics>,
 }
 
 impl<K: WorkerKind> Clone for PoolSetup<K> {
     fn clone(&self) -> Self {
         Self {
+            name: self.name,
             kind: Arc::clone(&self.kind),
             workers: self.workers,
             jobs: self.jobs.clone(),
             clock: Arc::clone(&self.clock),
+            metrics: Arc::clone(&self.metrics),
         }
     }
 }
@@ -130,11 +137,11 @@ impl<K: WorkerKind> Actor for PoolActor<K> {
     ) -> Result<(), ActorProcessingErr> {
         match event {
             SupervisionEvent::ActorFailed(worker, why) => {
-                warn!(worker = %worker.get_id(), %why, "worker died");
-                pool.gone(&me, worker.get_id()).await;
+                pool.gone(&me, worker.get_id(), &why.to_string()).await;
             }
-            SupervisionEvent::ActorTerminated(worker, _, _) => {
-                pool.gone(&me, worker.get_id()).await;
+            SupervisionEvent::ActorTerminated(worker, _, why) => {
+                let why = why.as_deref().unwrap_or("stopped");
+                pool.gone(&me, worker.get_id(), why).await;
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
         }
@@ -214,7 +221,7 @@ impl<K: WorkerKind> Pool<K> {
 
     /// A worker is gone, whatever the way: what it had in hand is reported, and where there is
     /// still work for its chair another takes it.
-    async fn gone(&mut self, me: &ActorRef<PoolMsg>, worker: ActorId) {
+    async fn gone(&mut self, me: &ActorRef<PoolMsg>, worker: ActorId, why: &str) {
         let found = self.chairs.iter_mut().find(|(_, chair)| chair.holds(worker));
         let Some((&number, chair)) = found else { return };
         chair.worker = None;
@@ -230,6 +237,7 @@ impl<K: WorkerKind> Pool<K> {
             return;
         }
         self.restarts += 1;
+        WorkerRestarted { pool: self.setup.name, why }.emit(&self.setup.metrics);
         if failed_idle {
             self.reseat_later(me, number);
         } else {

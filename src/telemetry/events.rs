@@ -24,7 +24,7 @@ impl HostParked<'_> {
     }
 }
 
-/// A shard failed and is open again.
+/// A shard, or what it depends on, failed, and it is open again.
 #[derive(Clone, Debug)]
 pub struct ShardReopened {
     /// The shard.
@@ -61,7 +61,7 @@ impl WorkerRestarted<'_> {
     }
 }
 
-/// An archive file is finished and published with its index.
+/// An archive file is published with its index.
 #[derive(Clone, Debug)]
 pub struct ArchiveFileClosed<'a> {
     /// Its name.
@@ -87,17 +87,19 @@ pub struct TornTailCut<'a> {
     pub file: &'a str,
     /// Bytes cut off.
     pub bytes: u64,
+    /// What is wrong with the first of them.
+    pub why: &'a str,
 }
 
 impl TornTailCut<'_> {
     /// Writes the log line and moves the metric.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.add(Counter::ArchiveBytesCut, self.bytes);
-        warn!(file = self.file, bytes = self.bytes, "torn tail cut");
+        warn!(file = self.file, bytes = self.bytes, why = self.why, "torn tail cut");
     }
 }
 
-/// A shard's store refused a write or a flush.
+/// A4: a shard's store refused a write or a flush, which is tried again.
 #[derive(Clone, Debug)]
 pub struct StoreFailed<'a> {
     /// The shard.
@@ -110,11 +112,11 @@ impl StoreFailed<'_> {
     /// Writes the log line and moves the metric.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.add(Counter::StoreFailures, 1);
-        error!(shard = %self.shard, why = self.why, "store failed");
+        error!(shard = %self.shard, why = self.why, "store failed, tried again");
     }
 }
 
-/// A4: a local disk refused a write: it is full, or broken.
+/// A4: a local disk, full or broken, refused a write, which is tried again.
 #[derive(Clone, Debug)]
 pub struct DiskFailed<'a> {
     /// What was written.
@@ -127,7 +129,7 @@ impl DiskFailed<'_> {
     /// Writes the log line and moves the metric.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.add(Counter::DiskFailures, 1);
-        error!(what = self.what, why = self.why, "disk failed");
+        error!(what = self.what, why = self.why, "disk failed, tried again");
     }
 }
 
@@ -158,7 +160,7 @@ mod tests {
         let metrics = Metrics::new();
         let host = HostKey::parse("https://a.test").unwrap();
         HostParked { host: &host, failures: 3 }.emit(&metrics);
-        TornTailCut { file: "a.warc.gz", bytes: 512 }.emit(&metrics);
+        TornTailCut { file: "a.warc.gz", bytes: 512, why: "torn" }.emit(&metrics);
         StoreFailed { shard: ShardId(1), why: "fenced" }.emit(&metrics);
         assert_eq!(metrics.count(Counter::HostsParked), 1);
         assert_eq!(metrics.count(Counter::ArchiveBytesCut), 512);

@@ -52,13 +52,13 @@ declared! {
         WorkersRestarted: "mehman_worker_restarts_total", "restarts",
             "Workers of a pool that were started again.";
         ArchiveFilesClosed: "mehman_archive_closed_files_total", "files",
-            "Archive files finished and published.";
+            "Archive files published with their index.";
         ArchiveBytesCut: "mehman_archive_torn_bytes_total", "bytes",
             "Bytes cut off the torn tails of archive files at a start.";
         StoreFailures: "mehman_store_failures_total", "failures",
             "Writes or flushes of a shard's store that failed.";
         DiskFailures: "mehman_disk_failures_total", "failures",
-            "Writes to a local disk that failed.";
+            "Writes of archive or output to a local disk that failed.";
         ConfigReloads: "mehman_config_reloads_total", "reloads",
             "Configurations read again while running.";
         AdminRefusals: "mehman_admin_refusals_total", "requests",

@@ -8,6 +8,7 @@ use super::super::{ArchiveReader, StoredResponse};
 use super::*;
 use crate::protocol::shard::EndedReport;
 use crate::protocol::{Credit, OutputMsg, Permit, Routes, ShardRoute};
+use crate::telemetry::Counter;
 use crate::types::Response;
 use crate::world::{MemorySpool, SeededDice, TokioClock};
 
@@ -53,6 +54,7 @@ struct Bench {
     shard: ActorRef<ShardMsg>,
     heard: mpsc::Receiver<EndedReport>,
     clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
 }
 
 impl Bench {
@@ -74,11 +76,13 @@ impl Bench {
         let routes = Routes { shards: vec![Some(route)], ..Routes::default() };
         let clock: Arc<dyn Clock> =
             Arc::new(TokioClock::starting_at(Timestamp::from_millis(START)));
+        let metrics = Arc::new(Metrics::new());
         let args = ArchiveArgs {
             spool: Arc::clone(spool) as Arc<dyn Spool>,
             clock: Arc::clone(&clock),
             dice: Arc::new(SeededDice::new(1)),
             routes: watch::channel(Arc::new(routes)).1,
+            metrics: Arc::clone(&metrics),
             settings: ArchiveSettings {
                 format: ArchiveFormat::WarcGz,
                 file_bytes_max,
@@ -89,7 +93,7 @@ impl Bench {
             },
         };
         let (archive, _) = Actor::spawn(None, ArchiveActor, args).await.unwrap();
-        Self { spool: Arc::clone(spool), archive, shard, heard, clock }
+        Self { spool: Arc::clone(spool), archive, shard, heard, clock, metrics }
     }
 
     fn store(&self, response: Response) {
@@ -293,6 +297,7 @@ async fn a_failing_disk_drops_nothing_and_holds_the_completions() {
     let view = bench.view().await;
     assert_eq!((view.waiting, view.failure.as_deref()), (3, Some("disk full")));
     assert_eq!(credit.used(), 3);
+    assert!(bench.metrics.count(Counter::DiskFailures) > 2);
 
     spool.set_fault(None);
     for n in 1..4 {
@@ -326,6 +331,9 @@ async fn a_crash_at_every_byte_of_the_tail_keeps_all_whole_records() {
         spool.place(&format!("{FILE}.open"), whole[..length].to_vec());
         let bench = Bench::new(&spool, None).await;
         assert_eq!(bench.files().await, [FILE, INDEX]);
+        let cut = length - if length < kept { first_end } else { kept };
+        assert_eq!(bench.metrics.count(Counter::ArchiveBytesCut), size(cut));
+        assert_eq!(bench.metrics.count(Counter::ArchiveFilesClosed), 1);
         let content = spool.content(FILE).unwrap();
         assert_eq!(content, whole[..if length < kept { first_end } else { kept }]);
         let index = String::from_utf8(spool.content(INDEX).unwrap()).unwrap();
@@ -360,8 +368,10 @@ async fn a_file_that_does_not_hold_what_was_written_is_put_aside() {
     content[last] ^= 0xff;
     spool.place(&format!("{FILE}.open"), content);
     let reader = ArchiveReader::new(Arc::clone(&spool) as Arc<dyn Spool>);
+    let metrics = Arc::clone(&bench.metrics);
     bench.close().await;
     assert_eq!(files(&spool).await, [format!("{FILE}.damaged")]);
+    assert_eq!(metrics.count(Counter::ArchiveFilesClosed), 0);
     assert!(reader.read(first.completion.archive.as_ref().unwrap()).await.is_ok());
     let damaged = reader.read(second.completion.archive.as_ref().unwrap()).await;
     assert!(matches!(damaged, Err(ArchiveError::Damaged { .. })));
@@ -376,9 +386,9 @@ async fn publishing_may_be_repeated() {
     let disk = Arc::clone(&spool) as Arc<dyn Spool>;
     let (name, bytes) = (pointer.file.to_string(), pointer.offset + pointer.length);
     let file = ClosedFile { name, bytes, members: Vec::new() };
-    publish::publish(&disk, &file).await.unwrap();
-    publish::publish(&disk, &file).await.unwrap();
+    publish::publish(&disk, &file, &bench.metrics).await.unwrap();
+    publish::publish(&disk, &file, &bench.metrics).await.unwrap();
     assert_eq!(bench.files().await, [FILE, INDEX]);
     let missing = ClosedFile { name: "mehman-1-2-0.warc.gz".to_owned(), ..file };
-    assert!(publish::publish(&disk, &missing).await.is_err());
+    assert!(publish::publish(&disk, &missing, &bench.metrics).await.is_err());
 }

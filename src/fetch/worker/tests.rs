@@ -128,10 +128,12 @@ impl Rig {
         });
         let (jobs, receiver) = async_channel::bounded(8);
         let setup = PoolSetup {
+            name: "fetch",
             kind: Arc::new(Fetchers { context }),
             workers,
             jobs: receiver,
             clock: Arc::clone(&clock),
+            metrics: Arc::default(),
         };
         let (pool, _) = Actor::spawn(None, PoolActor::default(), setup).await.unwrap();
         let (shard, address) = (probe().await, probe().await);

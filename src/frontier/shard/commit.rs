@@ -18,6 +18,7 @@ use crate::protocol::ParseJob;
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{AdmitAnswer, StoreFault, StoreReply};
 use crate::storage::Batch;
+use crate::telemetry::StoreFailed;
 use crate::types::{EventSeq, HostOverrides, LeaseId, Timestamp, UrlId, UrlVersion};
 
 /// Urgent flushes of a shard are at least this far apart.
@@ -293,7 +294,7 @@ impl Shard {
                 Err("the shard was opened by another owner".into())
             }
             StoreFault::Failed(why) => {
-                warn!(shard = self.id.0, why, "store failed, tried again");
+                StoreFailed { shard: self.id, why: &why }.emit(&self.metrics);
                 self.commit.failure = Some(why);
                 self.commit.retry_at = Some(self.now() + RETRY_AFTER);
                 Ok(())

@@ -3,6 +3,7 @@
 use super::recover::PAGES_ROW;
 use super::state::{Shard, Stage};
 use crate::policy::change::Change;
+use crate::policy::invariants;
 use crate::protocol::shard::EndedReport;
 use crate::types::{LeaseId, LeaseKind, LedgerRow, Outcome, Timestamp, ToParse};
 
@@ -55,11 +56,13 @@ impl Shard {
         };
         let host = granted.host;
         self.totals.bytes += completion.bytes;
-        if let Some(sent_at) = completion.sent_at
-            && !crate::policy::invariants::may_be_sent(&granted.lease, sent_at)
-        {
+        let sent_at = completion.sent_at;
+        let in_time = sent_at.is_none_or(|at| invariants::may_be_sent(&granted.lease, at));
+        let own_address = invariants::kept_to_its_address(&completion);
+        if !in_time || !own_address {
             self.totals.violations += 1;
-            tracing::error!(%lease, %sent_at, "request sent outside its lease");
+            let reason = &completion.reason;
+            tracing::error!(%lease, in_time, own_address, ?sent_at, ?reason, "policy violated");
         }
         if let Some(response) = response {
             self.arriving.insert(lease, (response, permit));

@@ -9,6 +9,7 @@ use tracing::warn;
 
 use super::state::{Shard, Waking};
 use crate::protocol::{HostMsg, ShardMsg};
+use crate::telemetry::HostParked;
 use crate::types::{HostId, Reason};
 
 /// An actor that fails this often in a row has its host parked (A1).
@@ -40,6 +41,9 @@ impl Shard {
         *failures += 1;
         let failures = *failures;
         warn!(host = %resident.record.key, error, failures, "host actor failed, restarted");
+        if failures == FAILURES_MAX {
+            HostParked { host: &resident.record.key, failures }.emit(&self.metrics);
+        }
         self.totals.restarts += 1;
         self.admissions.note_retired(host, &resident.record, resident.counts);
         if let Some(lease) = resident.offer {

@@ -87,6 +87,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         quota: args.quota,
         fetch: args.fetch,
         parse: args.parse,
+        metrics: args.metrics,
         opened_at,
         paused: false,
         draining: false,

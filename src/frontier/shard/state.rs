@@ -19,6 +19,7 @@ use crate::protocol::{
 };
 use crate::storage::{Filter, Fingerprints, ShardStore, StoreError};
 use crate::supervise::Alarm;
+use crate::telemetry::Metrics;
 use crate::types::{
     Completion, ContentRecord, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
     LeaseId, Outcome, QueueEntry, Reason, Response, ShardId, Timestamp, ToParse, UrlId, UrlVersion,
@@ -44,6 +45,8 @@ pub struct ShardArgs {
     pub fetch: async_channel::Sender<FetchJob>,
     /// Pages for the parsers.
     pub parse: async_channel::Sender<ParseJob>,
+    /// The node's.
+    pub metrics: Arc<Metrics>,
     /// This process had the shard open before: leases found may still be in flight in it.
     pub reopened: bool,
 }
@@ -59,6 +62,7 @@ pub struct Shard {
     pub(super) quota: SharedQuota,
     pub(super) fetch: async_channel::Sender<FetchJob>,
     pub(super) parse: async_channel::Sender<ParseJob>,
+    pub(super) metrics: Arc<Metrics>,
     /// I3: every host counts as just visited at this time.
     pub(super) opened_at: Timestamp,
     pub(super) paused: bool,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::frontier::testing::{Reply, Rig, Setting, Web, assert_polite, open_web, secs};
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{Admission, DeadSelection};
+use crate::telemetry::Counter;
 use crate::types::{LeaseKind, Outcome};
 
 #[tokio::test(start_paused = true)]
@@ -57,6 +58,7 @@ async fn a_host_that_panics_again_and_again_is_parked() {
     assert_eq!(view.hosts_parked, 1, "{view:#?}");
     let parked: Vec<_> = view.parked.iter().map(|parked| parked.reason.clone()).collect();
     assert!(parked[0].contains("failed"), "{parked:?}");
+    assert_eq!(rig.metrics.count(Counter::HostsParked), 1);
     let before = rig.visits().len();
     rig.pass(secs(60)).await;
     assert_eq!(rig.visits().len(), before);
@@ -70,6 +72,7 @@ async fn a_host_that_cannot_start_does_not_turn_round_on_the_spot() {
     rig.pass(secs(300)).await;
     let restarts = rig.view().await.restarts;
     assert!((3..20).contains(&restarts), "{restarts} restarts");
+    assert_eq!(rig.metrics.count(Counter::HostsParked), 1, "parked once, however often it fails");
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,6 +144,7 @@ async fn a_store_that_fails_is_tried_again_and_loses_nothing() {
     rig.pass(secs(120)).await;
     let view = rig.view().await;
     assert!(!view.degraded.is_empty(), "A4: it says so: {view:#?}");
+    assert!(rig.metrics.count(Counter::StoreFailures) > 0);
     rig.flaky.fails.store(false, Ordering::SeqCst);
     rig.until_done(secs(600)).await;
     assert!(rig.view().await.degraded.is_empty());
@@ -178,4 +182,17 @@ async fn a_shard_that_fails_gives_its_places_back() {
     rig.pass(secs(600)).await;
     assert_eq!(rig.quota.lock().pages(), 6);
     assert_eq!(rig.view().await.pages, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_from_another_address_is_a_violation() {
+    let web: Web = Arc::new(|lease| match lease.kind {
+        LeaseKind::Robots { .. } => Reply::of(Outcome::ClientError),
+        LeaseKind::Page => Reply::of(Outcome::EgressRefused),
+    });
+    let rig = Rig::crawling(Setting::default(), web).await;
+    rig.admit_paths("a.test", 1).await;
+    rig.until_visits(2, secs(60)).await;
+    rig.pass(secs(1)).await;
+    assert_eq!(rig.view().await.violations, 1, "I6");
 }

@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 use super::super::{OutputError, Purpose};
 use super::*;
 use crate::protocol::Credit;
+use crate::telemetry::Counter;
 use crate::types::{ArchivePointer, CrawlUrl, Document, HostId, ToParse, UrlId, UrlVersion};
 use crate::world::{MemorySpool, TokioClock};
 
@@ -42,6 +43,7 @@ struct Bench {
     shard: ActorRef<ShardMsg>,
     heard: mpsc::Receiver<PublishedBatch>,
     clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
 }
 
 type Committed = Vec<(String, Vec<u8>)>;
@@ -59,17 +61,18 @@ fn args(spool: &Arc<MemorySpool>, committed: Committed) -> OutputArgs {
         clock: Arc::new(TokioClock::starting_at(Timestamp::EPOCH)),
         outputs: vec![settings("pages", Purpose::Search), settings("all", Purpose::Archive)],
         committed,
+        metrics: Arc::default(),
     }
 }
 
 impl Bench {
     async fn new(spool: &Arc<MemorySpool>, committed: Committed) -> Self {
         let args = args(spool, committed);
-        let clock = Arc::clone(&args.clock);
+        let (clock, metrics) = (Arc::clone(&args.clock), Arc::clone(&args.metrics));
         let (tell, heard) = mpsc::channel(10);
         let (shard, _) = Actor::spawn(None, FakeShard, tell).await.unwrap();
         let (output, _) = Actor::spawn(None, OutputActor, args).await.unwrap();
-        Self { output, shard, heard, clock }
+        Self { output, shard, heard, clock, metrics }
     }
 
     fn publish(&self, name: &str, robots: &[&str], permit: Permit) {
@@ -263,6 +266,7 @@ async fn a_failing_disk_holds_the_pages_and_writes_them_once() {
     let view = bench.view().await;
     assert_eq!((view.waiting, view.failure.as_deref()), (2, Some("disk full")));
     assert!(bench.heard.try_recv().is_err());
+    assert!(bench.metrics.count(Counter::DiskFailures) > 2);
     spool.set_fault(None);
     for _ in 0..2 {
         let batch = bench.heard.recv().await.unwrap();

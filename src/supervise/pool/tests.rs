@@ -8,6 +8,7 @@ use ractor::SpawnErr;
 use tokio::sync::Notify;
 
 use super::*;
+use crate::telemetry::Counter;
 use crate::types::Timestamp;
 use crate::world::TokioClock;
 
@@ -97,19 +98,23 @@ struct Rig {
     pool: ActorRef<PoolMsg>,
     jobs: Sender<Job>,
     seen: Arc<Seen>,
+    metrics: Arc<Metrics>,
 }
 
 async fn rig(workers: u32, capacity: usize, stillborn: u32) -> Rig {
     let seen = Arc::new(Seen { stillborn: AtomicU32::new(stillborn), ..Seen::default() });
     let (jobs, receiver) = async_channel::bounded(capacity);
+    let metrics = Arc::new(Metrics::new());
     let setup = PoolSetup {
+        name: "test",
         kind: Arc::new(Kind(Arc::clone(&seen))),
         workers,
         jobs: receiver,
         clock: Arc::new(TokioClock::starting_at(Timestamp::from_secs(1_000_000))),
+        metrics: Arc::clone(&metrics),
     };
     let (pool, _) = Actor::spawn(None, PoolActor::<Kind>::default(), setup).await.unwrap();
-    Rig { pool, jobs, seen }
+    Rig { pool, jobs, seen, metrics }
 }
 
 impl Rig {
@@ -148,6 +153,7 @@ async fn a_worker_that_panics_comes_back_and_its_job_is_reported_once() {
     assert_eq!(rig.served(), [1, 3, 5]);
     assert_eq!(rig.lost(), [(2, Loss::Died), (4, Loss::Died)]);
     assert_eq!((view.workers, view.busy, view.restarts), (1, 0, 2));
+    assert_eq!(rig.metrics.count(Counter::WorkersRestarted), 2);
 }
 
 #[tokio::test(start_paused = true)]
