@@ -70,7 +70,7 @@ fn bad_seeds_are_refused_before_anything_starts() {
         "3 seeds cannot be crawled",
         "argument 2: `nonsense`: not a URL",
         "seeds.txt, line 3: `example.org`",
-        "was https://example.org meant?",
+        "try https://example.org/",
         "seeds.txt, line 4: `ftp://b.test/`: the scheme `ftp` is not http or https",
     ];
     let line = ["crawl", "https://a.test/", "nonsense", "--seeds", "seeds.txt"];

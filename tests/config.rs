@@ -215,7 +215,7 @@ fn what_is_not_toml_is_named_with_line_and_column() {
     .assert_eq(&faults("[fetch]\nworkers = 10\nworkers = 20\n[scope\nmode = \"any\"\n"));
     let missing = Config::load(Some(Path::new("no/such.toml")), std::iter::empty(), &[]);
     let missing = missing.unwrap_err().to_string();
-    assert!(missing.contains("no/such.toml") && missing.contains("failed to read"), "{missing}");
+    assert!(missing.contains("no/such.toml: failed to read"), "{missing}");
 }
 
 /// What may stand in a configuration by mistake.

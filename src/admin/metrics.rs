@@ -83,7 +83,7 @@ fn fetch(total: &ShardView) -> Vec<Family> {
 fn frontier(total: &ShardView) -> Vec<Family> {
     let urls = Family::gauge("mehman_frontier_urls", "URLs by state.")
         .with(&[("state", "known")], as_float(total.urls.known))
-        .with(&[("state", "queued")], as_float(total.urls.queued))
+        .with(&[("state", "queued")], as_float(total.queued()))
         .with(&[("state", "in_flight")], f64::from(total.in_flight))
         .with(&[("state", "deferred")], as_float(total.urls.deferred))
         .with(&[("state", "sleeping")], as_float(total.urls.sleeping))

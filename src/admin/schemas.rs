@@ -85,7 +85,7 @@ fn page(items: &str) -> Value {
 }
 
 fn node() -> Shapes {
-    let urls = ["known", "queued", "in_flight", "dead", "deferred", "sleeping"];
+    let urls = ["known", "queued", "in_flight", "pages_in_flight", "dead", "deferred", "sleeping"];
     let hosts = ["known", "resident", "ready", "waiting", "parked"];
     let counts =
         |names: &[&str]| object(&names.iter().map(|name| (*name, whole())).collect::<Vec<_>>());

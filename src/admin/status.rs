@@ -50,7 +50,7 @@ pub struct Status {
     pub lag_seconds: f64,
     /// What waits, by stage.
     pub queues: BTreeMap<String, QueueFigures>,
-    /// When a host or a deferred URL next wants attention.
+    /// When a host may next be asked, or a deferred URL falls due.
     pub next_wake: Option<Timestamp>,
     /// Up to a hundred hosts that wait for long, with reason and time.
     pub parked: Vec<ParkedHost>,
@@ -75,10 +75,14 @@ pub enum RunState {
 pub struct UrlFigures {
     /// Known.
     pub known: u64,
-    /// In the queue.
+    /// In the queue, those in flight left out.
     pub queued: u64,
     /// Requests in flight, robots.txt included.
     pub in_flight: u64,
+    /// Those of them that are for pages: with the queued ones and the other states they add up to
+    /// the known ones that are not done.
+    #[serde(default)]
+    pub pages_in_flight: u64,
     /// Dead letters.
     pub dead: u64,
     /// With a later due time: retries and revisits.
@@ -181,8 +185,9 @@ pub(super) fn sum_up(state: &AdminState, survey: &Survey) -> Status {
         bytes: total.bytes,
         urls: UrlFigures {
             known: total.urls.known,
-            queued: total.urls.queued,
+            queued: total.queued(),
             in_flight: u64::from(total.in_flight),
+            pages_in_flight: u64::from(total.pages_in_flight),
             dead: total.urls.dead,
             deferred: total.urls.deferred,
             sleeping: total.urls.sleeping,
@@ -259,6 +264,7 @@ pub(super) fn total(survey: &Survey) -> ShardView {
         sum.urls.sleeping += view.urls.sleeping;
         sum.urls.dead += view.urls.dead;
         sum.in_flight += view.in_flight;
+        sum.pages_in_flight += view.pages_in_flight;
         sum.hosts_known += view.hosts_known;
         sum.hosts_resident += view.hosts_resident;
         sum.hosts_ready += view.hosts_ready;

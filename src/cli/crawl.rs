@@ -79,6 +79,9 @@ pub(super) async fn run(
 fn configure(args: &CrawlArgs, common: &Common) -> anyhow::Result<Config> {
     let mut overrides = Overrides::default();
     if let Some(contact) = &args.contact {
+        if !Identity::is_contact(contact) {
+            return Err(no_contact(contact).into());
+        }
         overrides.set(Identity::contact_key(contact), contact);
     }
     overrides.set_some("scope.mode", args.scope.as_ref());
@@ -90,6 +93,13 @@ fn configure(args: &CrawlArgs, common: &Common) -> anyhow::Result<Config> {
     let config = settings::load(common, &overrides)?;
     config.crawlable()?;
     Ok(config)
+}
+
+fn no_contact(contact: &str) -> WrongUse {
+    WrongUse(format!(
+        "--contact: `{contact}` is no way to reach you; wanted a URL such as \
+         https://example.org/crawler or a mail address such as you@example.org"
+    ))
 }
 
 fn nothing_to_crawl(data: &Path) -> WrongUse {
@@ -135,23 +145,24 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
         ended = watched => ended,
     };
     let finish = async {
-        let (status, last) = (node.status().await, node.progress().await);
+        let last = node.progress().await;
         let stopped = node.stop(STOP_LIMIT).await.context("the crawler did not stop in order");
-        anyhow::Ok((status, last, stopped))
+        (last, stopped)
     };
-    let (status, last, stopped) = tokio::select! {
+    let (last, stopped) = tokio::select! {
         biased;
         _ = signals.next() => return Err(Interrupted.into()),
-        finished = finish => finished?,
+        finished = finish => finished,
     };
     announced.map_or(Ok(()), Announced::withdraw)?;
     let ended = ended?;
-    stopped?;
+    let status = stopped?;
     let at = clock.now();
     Ok(Report {
         ended,
         status: since(&base, status),
         waiting: last.waiting,
+        patience,
         took: at.since(started),
         at,
         places: places(&config),
@@ -235,8 +246,11 @@ fn over(found: &Progress, now: Timestamp, patience: Duration) -> Option<Ending> 
     } else if found.page_cap_reached {
         Some(Ending::PageCap)
     } else {
-        let waits = found.next_wake.is_some_and(|at| at <= now + patience);
-        (!waits).then_some(Ending::Done)
+        match found.next_wake {
+            Some(at) if at <= now + patience => None,
+            None if found.waiting.is_empty() => Some(Ending::Done),
+            Some(_) | None => Some(Ending::Waiting),
+        }
     }
 }
 
@@ -254,11 +268,19 @@ fn since(base: &Status, mut status: Status) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::shard::ParkedHost;
+    use crate::types::HostKey;
 
     #[test]
     fn a_crawl_is_over_when_nothing_comes_within_the_patience() {
         let (now, patience) = (Timestamp::from_secs(100), Duration::from_secs(60));
         let idle = Progress::default();
+        let parked = ParkedHost {
+            host_key: HostKey::parse("http://a.test").unwrap(),
+            reason: "paused by an operator".into(),
+            until: None,
+            queued: 1,
+        };
         let at = |seconds| Some(Timestamp::from_secs(seconds));
         for (found, expected) in [
             (idle.clone(), Some(Ending::Done)),
@@ -266,7 +288,8 @@ mod tests {
             (Progress { busy: true, ..idle.clone() }, None),
             (Progress { next_wake: at(50), ..idle.clone() }, None),
             (Progress { next_wake: at(160), ..idle.clone() }, None),
-            (Progress { next_wake: at(161), ..idle.clone() }, Some(Ending::Done)),
+            (Progress { next_wake: at(161), ..idle.clone() }, Some(Ending::Waiting)),
+            (Progress { waiting: vec![parked], ..idle.clone() }, Some(Ending::Waiting)),
             (
                 Progress { next_wake: at(100), page_cap_reached: true, ..idle.clone() },
                 Some(Ending::PageCap),
@@ -296,5 +319,8 @@ mod tests {
         assert_eq!((config.scope.max_pages, config.scope.max_depth), (Some(7), 3));
         assert_eq!(config.data.dir, Path::new("there"));
         assert!(!config.recrawl.enabled);
+        let args = CrawlArgs { contact: Some("me".into()), ..args };
+        let refused = configure(&args, &common).unwrap_err().to_string();
+        assert!(refused.starts_with("--contact: `me`"), "{refused}");
     }
 }

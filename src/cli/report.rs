@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::failure::Exit;
 use super::output::Output;
 use super::sheets;
-use super::text::{Table, counted, size, span};
+use super::text::{Table, counted, size, span, without_times};
 use crate::admin::Status;
 use crate::config::{Config, Output as Configured, OutputKind};
 use crate::protocol::shard::ParkedHost;
-use crate::types::Timestamp;
+use crate::types::{Timestamp, tally};
 
 /// Hosts that still wait, shown one by one.
 const WAITING_MAX: usize = 20;
@@ -20,8 +20,10 @@ const WAITING_MAX: usize = 20;
 /// Why a crawl ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Nothing is left that comes within the patience.
+    /// Nothing is left.
     Done,
+    /// What is left waits longer than the patience.
+    Waiting,
     /// `scope.max_pages` is reached.
     PageCap,
     /// Somebody stopped it.
@@ -32,6 +34,7 @@ impl Ending {
     fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
+            Self::Waiting => "waiting",
             Self::PageCap => "max_pages",
             Self::Interrupted => "interrupted",
         }
@@ -40,6 +43,7 @@ impl Ending {
     fn words(self) -> &'static str {
         match self {
             Self::Done => "done",
+            Self::Waiting => "the rest waits",
             Self::PageCap => "stopped at --max-pages",
             Self::Interrupted => "interrupted; run it again to go on",
         }
@@ -55,6 +59,8 @@ pub(super) struct Report {
     pub(super) status: Status,
     /// Hosts that still wait.
     pub(super) waiting: Vec<ParkedHost>,
+    /// How long hosts were waited for.
+    pub(super) patience: Duration,
     /// From the start to the end.
     pub(super) took: Duration,
     /// When it ended.
@@ -67,7 +73,7 @@ impl Report {
     /// The exit status that fits.
     pub(super) fn exit(&self) -> Exit {
         match self.ended {
-            Ending::Done | Ending::PageCap => Exit::Done,
+            Ending::Done | Ending::Waiting | Ending::PageCap => Exit::Done,
             Ending::Interrupted => Exit::Interrupted,
         }
     }
@@ -99,10 +105,44 @@ impl Report {
             "hosts": self.status.hosts,
             "urls": self.status.urls,
             "bytes": self.status.bytes,
+            "patience_seconds": self.patience.as_secs_f64(),
             "duration_seconds": self.took.as_secs_f64(),
             "pages_per_second": self.rate(),
             "waiting": self.waiting,
             "places": places,
+        })
+    }
+
+    /// The first thing to know where no page came and a host is why.
+    fn nothing_came(&self) -> Option<String> {
+        let first = self.waiting.first().filter(|_| self.status.pages == 0)?;
+        let others = match self.waiting.len() {
+            1 => String::new(),
+            number => format!(" (and {} more)", counted(tally(number - 1), "host")),
+        };
+        let reason = without_times(&first.reason);
+        Some(format!("no page came: {} waits{others}: {reason}\n", first.host_key))
+    }
+
+    /// What is left, and how to go on with it.
+    fn left(&self) -> Option<String> {
+        if self.ended != Ending::Waiting {
+            return None;
+        }
+        let hosts = self.status.hosts.waiting + self.status.hosts.parked;
+        let hosts = hosts.max(tally(self.waiting.len()));
+        let patience = span(self.patience);
+        let go_on = "run the same command again to go on";
+        Some(match (hosts, self.status.urls.deferred) {
+            (0, urls) => {
+                let verb = if urls == 1 { "falls" } else { "fall" };
+                format!("{} {verb} due later than in {patience}; {go_on}", counted(urls, "URL"))
+            }
+            (hosts, _) => {
+                let verb = if hosts == 1 { "waits" } else { "wait" };
+                let hosts = counted(hosts, "host");
+                format!("{hosts} {verb} longer than {patience}, listed below; {go_on}")
+            }
         })
     }
 
@@ -111,9 +151,14 @@ impl Report {
         let pages = counted(status.pages, "page");
         let (took, rate, bytes) = (span(self.took), self.rate(), size(status.bytes));
         let ended = self.ended.words();
-        let mut text = format!("{pages} in {took}, {rate:.1} a second, {bytes} ({ended})\n\n");
+        let mut text = self.nothing_came().unwrap_or_default();
+        writeln!(text, "{pages} in {took}, {rate:.1} a second, {bytes} ({ended})\n")
+            .expect("writing to a String cannot fail");
+        if let Some(left) = self.left() {
+            writeln!(text, "{left}\n").expect("writing to a String cannot fail");
+        }
         let mut table = Table::of_pairs();
-        table.pair("outcomes", sheets::outcomes(&status.outcomes));
+        table.pair("requests", sheets::outcomes(&status.outcomes));
         table.pair("hosts", sheets::hosts_line(status));
         table.pair("urls", sheets::urls_line(status));
         for (name, place) in &self.places {
@@ -188,9 +233,10 @@ mod tests {
             queued: 2,
         };
         Report {
-            ended: Ending::Done,
+            ended: Ending::Waiting,
             status,
             waiting: vec![parked],
+            patience: Duration::from_secs(60),
             took: Duration::from_secs(40),
             at: Timestamp::from_secs(40),
             places: places(&Config::default()),
@@ -202,9 +248,11 @@ mod tests {
         let (output, results, _) = capture::output(Form::Text);
         report().print(&output).unwrap();
         expect_test::expect![[r#"
-            120 pages in 40 s, 3.0 a second, 2.5 MiB (done)
+            120 pages in 40 s, 3.0 a second, 2.5 MiB (the rest waits)
 
-            outcomes  ok 110 · client_error 10
+            1 host waits longer than 1 min, listed below; run the same command again to go on
+
+            requests  ok 110 · client_error 10 (all that ended, robots.txt included)
             hosts     3 known, 1 parked
             urls      130 known, 4 refused by robots.txt, 1 dead
             data      data
@@ -223,13 +271,25 @@ mod tests {
         let (output, results, _) = capture::output(Form::Json);
         report().print(&output).unwrap();
         let told: Value = serde_json::from_str(&results.text()).unwrap();
-        assert_eq!((&told["ended"], &told["pages"]), (&json!("done"), &json!(120)));
+        assert_eq!((&told["ended"], &told["pages"]), (&json!("waiting"), &json!(120)));
         assert_eq!(told["outcomes"], json!({ "ok": 110, "client_error": 10 }));
         assert_eq!(told["urls"]["known"], 130);
         assert_eq!(told["waiting"][0]["until"], "1970-01-01T00:01:40.000Z");
         assert_eq!(told["places"]["archive"], "data/archive");
         assert_eq!(report().exit(), Exit::Done);
+        let done = Report { ended: Ending::Done, waiting: Vec::new(), ..report() };
+        assert_eq!((done.exit(), &done.to_json()["ended"]), (Exit::Done, &json!("done")));
+        assert!(done.to_text().starts_with("120 pages in 40 s, 3.0 a second, 2.5 MiB (done)"));
         let stopped = Report { ended: Ending::Interrupted, ..report() };
         assert_eq!(stopped.exit(), Exit::Interrupted);
+    }
+
+    #[test]
+    fn where_no_page_came_the_reason_comes_first() {
+        let mut nothing = report();
+        nothing.status.pages = 0;
+        let text = nothing.to_text();
+        let first = "no page came: http://a.test waits: robots.txt unreachable\n0 pages in 40 s";
+        assert!(text.starts_with(first), "{text}");
     }
 }

@@ -242,12 +242,12 @@ fn check(text: &str) -> Result<Seed, BadSeed> {
 
 /// A reason, and what was probably meant.
 fn with_hint(reason: &Reason, text: &str) -> String {
-    let meant = format!("https://{text}");
-    let is_name = !text.contains("://") && text.contains('.') && !text.starts_with(['.', '/']);
-    if is_name && CrawlUrl::parse(&meant).is_ok() {
-        format!("{reason} (was {meant} meant?)")
-    } else {
-        reason.to_string()
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/".contains(&byte);
+    let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let is_name = begins && !text.contains("://") && text.bytes().take(64).all(plain);
+    match CrawlUrl::parse(&format!("https://{text}")) {
+        Ok(meant) if is_name => format!("not a URL: it has no scheme; try {meant}"),
+        Ok(_) | Err(_) => reason.to_string(),
     }
 }
 
@@ -284,9 +284,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_seed_says_why() {
         for (line, reason) in [
-            (b"example.org/x".as_slice(), "(was https://example.org/x meant?)"),
+            (b"example.org/x".as_slice(), "it has no scheme; try https://example.org/x"),
             (b"ftp://a.test/", "the scheme `ftp` is not http or https"),
             (b"https://me:pw@a.test/", "user name or password"),
+            (b"example", "it has no scheme; try https://example/"),
             (b"/path", "relative URL without a base"),
             (b"{\"url\":\"https://a.test/\",\"prio\":1}", "unknown field `prio`"),
             (b"{\"url\":\"https://a.test/\",\"priority\":2}", "wanted from 0 to 1"),
@@ -318,8 +319,8 @@ mod tests {
         let urls = ["https://c.test/".to_owned(), "nothing".to_owned()];
         let told = gather(&urls, Some(&file)).await.unwrap_err().to_string();
         let expected = format!(
-            "2 seeds cannot be crawled\n  argument 2: `nothing`: not a URL: relative URL without \
-             a base\n  {}, line 3: `mailto:b@a.test`: the scheme `mailto` is not http or https",
+            "2 seeds cannot be crawled\n  argument 2: `nothing`: not a URL: it has no scheme; \
+             try https://nothing/\n  {}, line 3: `mailto:b@a.test`: the scheme `mailto` is not http or https",
             file.display()
         );
         assert_eq!(told, expected);

@@ -7,7 +7,7 @@ use serde::Deserialize as _;
 use serde_json::{Result, Value};
 
 use super::shapes::{HostLine, HostSheet};
-use super::text::{Side, Table, count, counted, moment, relative, size, span};
+use super::text::{Side, Table, count, counted, moment, relative, size, span, without_times};
 use crate::admin::{LetterItem, RunState, Status, UrlState};
 use crate::protocol::shard::ParkedHost;
 use crate::types::{Outcome, Timestamp};
@@ -28,7 +28,7 @@ pub(super) fn status(status: &Status, now: Timestamp) -> String {
     }
     let (pages, bytes) = (count(status.pages), size(status.bytes));
     table.pair("pages", format!("{pages}, {:.1} a second, {bytes}", status.pages_per_second));
-    table.pair("outcomes", outcomes(&status.outcomes));
+    table.pair("requests", outcomes(&status.outcomes));
     table.pair("urls", urls_line(status));
     table.pair("hosts", hosts_line(status));
     let queues = status.queues.iter().filter(|(_, queue)| queue.waiting + queue.busy > 0);
@@ -44,7 +44,7 @@ pub(super) fn status(status: &Status, now: Timestamp) -> String {
     table.pair("queues", if queues.is_empty() { "empty".to_owned() } else { queues.join(" · ") });
     table.pair("lag", format!("{:.1} s", status.lag_seconds));
     if let Some(at) = status.next_wake {
-        table.pair("next wake", relative(at, now));
+        table.pair("next request", relative(at, now));
     }
     let mut text = table.render();
     if !status.parked.is_empty() {
@@ -54,13 +54,17 @@ pub(super) fn status(status: &Status, now: Timestamp) -> String {
     text
 }
 
-/// Outcomes by class, the most frequent first.
+/// Requests that ended by outcome, the most frequent first.
 pub(super) fn outcomes(outcomes: &BTreeMap<Outcome, u64>) -> String {
     let mut counts: Vec<_> = outcomes.iter().filter(|(_, number)| **number > 0).collect();
     counts.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
     let shown: Vec<String> =
         counts.iter().map(|(outcome, number)| format!("{outcome} {}", count(**number))).collect();
-    if shown.is_empty() { "none yet".to_owned() } else { shown.join(" · ") }
+    if shown.is_empty() {
+        "none yet".to_owned()
+    } else {
+        format!("{} (all that ended, robots.txt included)", shown.join(" · "))
+    }
 }
 
 /// URLs by state.
@@ -110,7 +114,7 @@ pub(super) fn waiting(hosts: &[ParkedHost], now: Timestamp) -> String {
     for host in hosts {
         let until = host.until.map_or_else(|| "-".to_owned(), |at| relative(at, now));
         let key = host.host_key.to_string();
-        table.row([key, count(host.queued), until, host.reason.clone()]);
+        table.row([key, count(host.queued), until, without_times(&host.reason)]);
     }
     table.render()
 }
@@ -129,8 +133,11 @@ pub(super) fn hosts(items: &[Value], now: Timestamp) -> Result<String> {
         ("REASON", Side::Left),
     ];
     let mut table = Table::with_heading(&columns);
-    for item in items {
-        let host = HostLine::deserialize(item)?;
+    let hosts = items.iter().map(HostLine::deserialize);
+    let mut hosts: Vec<HostLine> = hosts.collect::<Result<_>>()?;
+    // Those that do something, or would, before the many that have nothing to do.
+    hosts.sort_by_key(|host| host.state == "idle");
+    for host in hosts {
         let next = host.next_allowed_at.map_or_else(|| "-".to_owned(), |at| relative(at, now));
         let (queued, today) = (count(host.queued), count(host.pages_today));
         table.row([
@@ -139,7 +146,7 @@ pub(super) fn hosts(items: &[Value], now: Timestamp) -> Result<String> {
             queued,
             today,
             next,
-            host.reason.unwrap_or_default(),
+            without_times(&host.reason.unwrap_or_default()),
         ]);
     }
     Ok(table.render())

@@ -66,6 +66,24 @@ pub(super) fn moment(at: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", at.to_warc_date(), relative(at, now))
 }
 
+/// A sentence without the times in it and the words before them, for a table that has a column for
+/// when: `may be asked again at 2026-…Z (set by …)` becomes `may be asked again (set by …)`.
+pub(super) fn without_times(sentence: &str) -> String {
+    let mut kept: Vec<String> = Vec::new();
+    for word in sentence.split(' ') {
+        let bare = word.trim_end_matches([',', ';', ':', '.']);
+        if Timestamp::parse_rfc3339(bare).is_none() {
+            kept.push(word.to_owned());
+            continue;
+        }
+        kept.pop_if(|before| matches!(before.as_str(), "at" | "until" | "since"));
+        if let (Some(last), Some(mark)) = (kept.last_mut(), word.strip_prefix(bare)) {
+            last.push_str(mark);
+        }
+    }
+    kept.join(" ")
+}
+
 /// A path as a shell takes it: in quotes where it needs them.
 pub(super) fn shell_word(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte);
@@ -175,5 +193,18 @@ mod tests {
     fn words_for_a_shell_are_quoted_where_they_must_be() {
         assert_eq!(shell_word("/tmp/data"), "/tmp/data");
         assert_eq!(shell_word("it's here"), r"'it'\''s here'");
+    }
+
+    #[test]
+    fn a_reason_beside_a_column_of_times_has_none_of_its_own() {
+        let at = Timestamp::from_secs(100);
+        for (full, short) in [
+            (format!("asked again at {at} (set by it)"), "asked again (set by it)"),
+            (format!("unreachable since {at}, so nothing"), "unreachable, so nothing"),
+            (format!("asked to wait until {at}"), "asked to wait"),
+            ("paused by an operator".to_owned(), "paused by an operator"),
+        ] {
+            assert_eq!(without_times(&full), short);
+        }
     }
 }

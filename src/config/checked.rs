@@ -169,7 +169,7 @@ fn read_file(path: &Path, faults: &mut Faults) -> Node {
         Err(why) => {
             faults.push_unreadable(Fault {
                 key: String::new(),
-                origin: Origin::File { path: path.into(), line: 1, column: 1 },
+                origin: Origin::File { path: path.into(), line: 0, column: 0 },
                 found: None,
                 problem: format!("failed to read: {why}"),
                 remedy: String::new(),

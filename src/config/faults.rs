@@ -16,7 +16,7 @@ pub enum Origin {
     File {
         /// As given on the command line.
         path: Arc<Path>,
-        /// From 1.
+        /// From 1; 0 where the file as a whole is meant.
         line: usize,
         /// From 1, in characters.
         column: usize,
@@ -31,6 +31,7 @@ impl Origin {
     /// The line in the file, where the value comes from one.
     pub fn line(&self) -> Option<usize> {
         match self {
+            Self::File { line: 0, .. } => None,
             Self::File { line, .. } => Some(*line),
             Self::Default | Self::Environment(_) | Self::Flag => None,
         }
@@ -41,6 +42,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
+            Self::File { path, line: 0, .. } => write!(f, "{}", path.display()),
             Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
             Self::Environment(name) => f.write_str(name),
             Self::Flag => f.write_str("command line"),

@@ -36,6 +36,11 @@ impl Identity {
         }
     }
 
+    /// Whether site owners can be sent there: a web URL or an address of mail.
+    pub fn is_contact(contact: &str) -> bool {
+        is_web_url(contact) || is_email(contact)
+    }
+
     /// The key that a `--contact` sets: a URL or an address of mail.
     pub fn contact_key(contact: &str) -> &'static str {
         if contact.contains("://") || !contact.contains('@') {

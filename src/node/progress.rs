@@ -17,7 +17,8 @@ const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 pub struct Progress {
     /// Leases granted and not ended.
     pub in_flight: u32,
-    /// When a host or a deferred URL next wants attention; `None` when nothing is left to do.
+    /// When a host may next be asked, or a deferred URL falls due; `None` when nothing is left to
+    /// do but what is in flight.
     pub next_wake: Option<Timestamp>,
     /// Something is under way in some stage.
     pub busy: bool,

@@ -10,6 +10,7 @@ use tracing::debug;
 use super::Node;
 use super::error::NodeError;
 use super::progress::{look, within};
+use crate::admin::Status;
 use crate::protocol::{ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, Routes, ShardMsg, ask};
 
 /// How often a stage is asked whether it is done.
@@ -18,11 +19,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const STORES_WITHIN: Duration = Duration::from_secs(15);
 
 impl Node {
-    /// Stops within about `limit`: exchanges in flight get half of it to end by themselves.
+    /// Stops within about `limit`: exchanges in flight get half of it to end by themselves. Gives
+    /// how the node stood when nothing was in flight any more, so that every page is in it.
     ///
     /// # Errors
     /// Something could not be made durable in time; it goes on from the last durable state.
-    pub async fn stop(mut self, limit: Duration) -> Result<(), NodeError> {
+    pub async fn stop(mut self, limit: Duration) -> Result<Status, NodeError> {
         self.plan.begin_stop();
         let routes = Arc::clone(&self.plan.routes.borrow());
         for route in routes.all() {
@@ -31,6 +33,7 @@ impl Node {
         }
         self.end_fetching(&routes, limit / 2).await;
         self.end_parsing(&routes, limit / 2).await;
+        let status = self.status().await;
         let closed = close_outputs(&routes, limit).await;
         let stores = close_shards(&routes).await;
         self.admin_stop.send_replace(true);
@@ -47,7 +50,7 @@ impl Node {
         }
         drop(self.directory.take());
         match (closed, stores) {
-            (true, Ok(())) => Ok(()),
+            (true, Ok(())) => Ok(status),
             (false, Ok(())) => Err(NodeError::Unclean("an output did not close".to_owned())),
             (_, Err(why)) => Err(NodeError::Unclean(why)),
         }

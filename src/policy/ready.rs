@@ -48,6 +48,11 @@ impl ReadyQueue {
         Some(host)
     }
 
+    /// All hosts that want credit, in the order of their times.
+    pub fn in_order(&self) -> impl Iterator<Item = (Timestamp, HostId)> + '_ {
+        self.by_time.iter().copied()
+    }
+
     /// When a host wants credit.
     pub fn at(&self, host: HostId) -> Option<Timestamp> {
         self.by_host.get(&host).copied()

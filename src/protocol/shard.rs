@@ -401,13 +401,15 @@ pub struct ShardView {
     pub urls: HostCounts,
     /// Leases granted and not ended.
     pub in_flight: u32,
+    /// Those of them that are for pages: their URLs are still among the queued ones.
+    pub pages_in_flight: u32,
     /// Hosts known.
     pub hosts_known: u64,
     /// Hosts with an actor.
     pub hosts_resident: u32,
     /// Hosts with something queued whose time has come.
     pub hosts_ready: u32,
-    /// Hosts with something queued whose clock runs.
+    /// Hosts with something queued whose clock runs, and without a request in flight.
     pub hosts_waiting: u32,
     /// Hosts parked.
     pub hosts_parked: u32,
@@ -417,7 +419,7 @@ pub struct ShardView {
     pub outcomes: BTreeMap<Outcome, u64>,
     /// Bytes of bodies as received.
     pub bytes: u64,
-    /// When a host or a deferred URL next wants attention.
+    /// When a host may next be asked, or a deferred URL falls due.
     pub next_wake: Option<Timestamp>,
     /// Batches of candidates under way.
     pub admitting: u32,
@@ -441,6 +443,13 @@ pub struct ShardView {
     pub parked: Vec<ParkedHost>,
     /// The last event made durable.
     pub last_event: u64,
+}
+
+impl ShardView {
+    /// URLs in the queue that are not in flight.
+    pub fn queued(&self) -> u64 {
+        self.urls.queued.saturating_sub(u64::from(self.pages_in_flight))
+    }
 }
 
 /// A host that waits for long.

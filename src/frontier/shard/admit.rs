@@ -252,6 +252,7 @@ impl Shard {
                 changes.push(Change::PutHost(id, Box::new(record.clone())));
             }
             changes.push(Change::PutCounts(id, counts));
+            self.note_counts(id, counts);
             if let Some(resident) = self.residents.get_mut(&id) {
                 resident.counts = counts;
                 self.tell(id, HostMsg::Admitted(entries.clone()));

@@ -231,7 +231,7 @@ impl Shard {
     pub(super) fn list_hosts(&self, filter: HostFilter, answer: Answer<Result<HostPage, String>>) {
         let now = self.now();
         let residents: BTreeMap<HostId, HostSummary> =
-            self.residents.iter().map(|(id, resident)| (*id, resident.summary())).collect();
+            self.residents.iter().map(|(id, resident)| (*id, resident.summary(now))).collect();
         let (store, waits) = (self.store.clone(), self.long_waits.clone());
         tokio::spawn(async move {
             let known = Known { residents, waits, now };
@@ -270,11 +270,13 @@ impl Shard {
 }
 
 impl super::state::Resident {
-    fn summary(&self) -> HostSummary {
+    fn summary(&self, now: Timestamp) -> HostSummary {
+        let state = self.phase_at(now);
+        let reason = self.reason.as_ref().filter(|_| state != HostPhase::Ready);
         HostSummary {
             host_key: self.record.key.clone(),
-            state: self.phase,
-            reason: self.reason.as_ref().map(ToString::to_string),
+            state,
+            reason: reason.map(ToString::to_string),
             next_allowed_at: Some(self.record.next_allowed_at),
             in_flight: u32::from(self.phase == HostPhase::InFlight),
             queued: self.counts.queued,

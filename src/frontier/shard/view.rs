@@ -1,12 +1,13 @@
 //! How a shard stands, for operators and for the end of a crawl.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::hosts::REST_AFTER;
 use super::state::{Resident, Shard};
 use crate::protocol::HostPhase;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::types::{HostId, HostRecord, Reason, Timestamp, tally};
+use crate::types::{HostCounts, HostId, HostRecord, LeaseKind, Reason, Timestamp, tally};
 
 /// Hosts that wait for long, shown at once.
 const PARKED_SHOWN: usize = 100;
@@ -16,14 +17,37 @@ const LONG_WAITS_MAX: usize = 100;
 /// How long is long: what has not gone to rest is seen anyway, so between the two nothing is lost.
 const LONG_WAIT: Duration = REST_AFTER;
 
+/// Hosts by what they are doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Phases {
+    ready: usize,
+    waiting: usize,
+    parked: usize,
+}
+
+impl Resident {
+    /// What the host is doing: a clock that has run out since its last step holds it no longer.
+    pub(super) fn phase_at(&self, now: Timestamp) -> HostPhase {
+        let until = self.reason.as_ref().and_then(Reason::until);
+        match self.phase {
+            HostPhase::Waiting if until.is_some_and(|until| until <= now) => HostPhase::Ready,
+            phase @ (HostPhase::Ready
+            | HostPhase::InFlight
+            | HostPhase::Waiting
+            | HostPhase::Parked
+            | HostPhase::Idle) => phase,
+        }
+    }
+}
+
 impl Shard {
     /// The state of the shard.
     pub(super) fn view(&self) -> ShardView {
         let now = self.now();
-        let parked = self.residents.values().filter(|host| host.phase == HostPhase::Parked).count();
-        let ready = self.ready.due(now);
+        let phases = self.phases(now);
         let lag = self.ready.next().filter(|_| !self.paused).map(|at| now.since(at));
-        let granting = if self.paused { None } else { self.next_grant() };
+        let granting = if self.paused { None } else { self.next_request() };
+        let pages = self.leases.values().filter(|granted| granted.lease.kind == LeaseKind::Page);
         ShardView {
             shard: self.id,
             epoch: self.store.epoch().0,
@@ -31,11 +55,12 @@ impl Shard {
             degraded: self.commit.failure.iter().chain(&self.unreadable).cloned().collect(),
             urls: self.totals.counts,
             in_flight: tally(self.leases.len()),
+            pages_in_flight: tally(pages.count()),
             hosts_known: self.totals.hosts,
             hosts_resident: tally(self.residents.len()),
-            hosts_ready: tally(ready),
-            hosts_waiting: tally(self.ready.len() - ready),
-            hosts_parked: tally(parked),
+            hosts_ready: tally(phases.ready),
+            hosts_waiting: tally(phases.waiting),
+            hosts_parked: tally(phases.parked),
             pages: self.totals.pages,
             outcomes: self.totals.outcomes.clone(),
             bytes: self.totals.bytes,
@@ -52,6 +77,57 @@ impl Shard {
             parked: self.waiting_for_long(),
             last_event: self.commit.last_event.0,
         }
+    }
+
+    /// Hosts by what they are doing, as a list of them shows it: those with an actor by their last
+    /// step, those at rest by what they rest for.
+    fn phases(&self, now: Timestamp) -> Phases {
+        let mut phases = Phases::default();
+        for resident in self.residents.values() {
+            match resident.phase_at(now) {
+                HostPhase::Ready => phases.ready += 1,
+                HostPhase::Waiting => phases.waiting += 1,
+                HostPhase::Parked => phases.parked += 1,
+                HostPhase::InFlight | HostPhase::Idle => {}
+            }
+        }
+        for (at, host) in self.ready.in_order() {
+            if self.residents.contains_key(&host) {
+                continue;
+            }
+            if at <= now {
+                phases.ready += 1;
+            } else {
+                phases.waiting += 1;
+            }
+        }
+        let resting = self
+            .long_waits
+            .iter()
+            .filter(|(host, parked)| parked.until.is_none() && self.ready.at(**host).is_none());
+        phases.parked += resting.count();
+        phases
+    }
+
+    /// The earliest time at which a host may be asked. A host with a request in flight asks for
+    /// attention at the end of its lease too: that is for the timer, and no request (F5).
+    fn next_request(&self) -> Option<Timestamp> {
+        let mut pages: BTreeMap<HostId, u64> = BTreeMap::new();
+        for granted in self.leases.values() {
+            let page = u64::from(granted.lease.kind == LeaseKind::Page);
+            *pages.entry(granted.host).or_default() += page;
+        }
+        let mut idle = self.ready.in_order().filter(|(_, host)| !pages.contains_key(host));
+        let idle = idle.next().map(|(at, _)| at);
+        let asked = pages.iter().filter_map(|(host, pages)| {
+            let resident = self.residents.get(host)?;
+            let record = &resident.record;
+            let stopped = record.parked.is_some() || record.overrides.paused;
+            (resident.counts.queued > *pages && !stopped)
+                .then(|| record.next_allowed_at.max(record.site_wait_until.unwrap_or_default()))
+        });
+        let first = asked.chain(idle).min()?;
+        Some(first.max(self.held_until.unwrap_or(first)))
     }
 
     fn waiting_for_long(&self) -> Vec<ParkedHost> {
@@ -99,6 +175,13 @@ impl Shard {
             };
             let (host_key, reason) = (record.key.clone(), reason.to_string());
             self.show_wait(host, ParkedHost { host_key, reason, until: Some(until), queued });
+        }
+    }
+
+    /// More was admitted for a host at rest: where it is shown, it is shown with all it has.
+    pub(super) fn note_counts(&mut self, host: HostId, counts: HostCounts) {
+        if let Some(parked) = self.long_waits.get_mut(&host) {
+            parked.queued = counts.queued;
         }
     }
 
