@@ -330,7 +330,7 @@ fn the_most_specific_allowance_wins_key_by_key() {
 }
 
 #[test]
-fn changes_are_live_or_ask_for_a_restart_as_the_contract_says() {
+fn changes_are_live_or_ask_for_a_restart_as_the_interface_says() {
     let text = r#"
         identity.contact_url = "https://example.org/bot"
         data.flush_interval = "2s"
@@ -385,7 +385,7 @@ fn changes_are_live_or_ask_for_a_restart_as_the_contract_says() {
 }
 
 #[test]
-fn every_key_has_a_variable_and_a_contract() {
+fn every_key_has_a_variable_and_says_what_it_takes() {
     let keys = keys();
     let named = |path: &str| keys.iter().find(|key| key.path == path).unwrap();
     assert_eq!(named("politeness.min_delay").environment(), "MEHMAN__POLITENESS__MIN_DELAY");

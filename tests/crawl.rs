@@ -86,7 +86,7 @@ async fn every_page_of_a_site_is_fetched_once_and_politely() {
     assert_eq!(data::pages(&home.data()).len(), PAGES);
 }
 
-/// O4: a record for each page, with the fields of the contract.
+/// O4: a record for each page, with the fields of docs/interface.md.
 fn check_records(home: &Home, site: &Site) {
     let pages = data::pages(&home.data());
     let counts = data::page_counts(&home.data());

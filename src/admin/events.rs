@@ -162,7 +162,7 @@ pub fn event_line(cursor: String, event: &CrawlEvent) -> String {
         .expect("maps with text as keys and plain values always become JSON")
 }
 
-/// An event in the shape of the contract.
+/// An event in the shape that docs/interface.md gives.
 #[derive(Clone, Debug)]
 pub struct EventLine<'a> {
     /// Where to go on.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_shape_of_the_contract() {
+    fn a_line_has_the_shape_of_the_interface() {
         assert_eq!(
             event_line("1.5".into(), &event(0)),
             "{\"cursor\":\"1.5\",\"type\":\"host\",\"at\":\"1970-01-01T00:00:00.000Z\",\

@@ -167,7 +167,7 @@ pub(super) async fn survey(state: &AdminState) -> Survey {
     Survey { shards, pools, archives, discovery }
 }
 
-/// Makes the contract's shape of what was heard.
+/// Makes the shape of docs/interface.md of what was heard.
 pub(super) fn sum_up(state: &AdminState, survey: &Survey) -> Status {
     let phase = *state.phase.borrow();
     let reasons = faults(survey);

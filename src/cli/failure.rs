@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::config::ConfigFaults;
 use crate::node::NodeError;
 
-/// The exit status (contract, "Commands").
+/// The exit status (docs/interface.md, "Commands").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
     /// What was asked for is done.

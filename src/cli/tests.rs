@@ -1,4 +1,4 @@
-//! The client commands against a server that answers as the contract says, and against the data of
+//! The client commands against a server that answers as the interface says, and against the data of
 //! a crawl that nobody serves.
 
 mod daemon;

@@ -15,10 +15,10 @@ section! {
         shards: u16 = 4, within(1..=4096);
         /// HostActors in memory at once; hosts at rest are rows on disk.
         resident_hosts: u32 = 50_000, within(1..=10_000_000);
-        /// URLs of a host in memory; the rest of its queue is on disk (F10).
+        /// URLs of a host in memory; the rest of its queue is on disk.
         window: u32 = 64, within(1..=65_536);
         /// Of 15 grants of a host with work in every band, how many go to each, the most urgent
-        /// first; none may be 0, so that no band starves (F3).
+        /// first; none may be 0, so that no band starves.
         bands: [u8; 4] = [8, 4, 2, 1],
             that(|bands| bands.iter().all(|share| *share > 0), "from 1 to 255");
     }

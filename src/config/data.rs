@@ -18,7 +18,7 @@ section! {
             absent("auto"),
             that(|url| url.as_deref().is_none_or(is_store_url), STORE_URL);
         /// Group commit: how long a change may wait before it is durable. A crash forgets what is
-        /// younger and not yet acknowledged (F12).
+        /// younger and not yet acknowledged.
         flush_interval: Duration = Duration::from_secs(1),
             within(Duration::from_millis(1)..=Duration::from_secs(60));
     }

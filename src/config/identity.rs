@@ -17,7 +17,8 @@ section! {
         /// `contact_email` is required to crawl.
         contact_url: Option<String> = None,
             that(|url| url.as_deref().is_none_or(is_web_url), "that is an http or https URL");
-        /// Address that site owners can write to; shown on `/about`.
+        /// Address that site owners can write to; shown on `/about`. Stands in the User-Agent as
+        /// `mailto:ADDRESS` where there is no `contact_url`.
         contact_email: Option<String> = None,
             that(|mail| mail.as_deref().is_none_or(is_email), "such as \"crawler@example.org\"");
     }

@@ -35,7 +35,7 @@ section! {
         factor: f64 = 4.0, within(1.0..=100.0);
         /// Tries in all; then the URL is a dead letter.
         max_attempts: u8 = 5, within(1..=100);
-        /// How long a lease lasts; one that is not answered by then is granted again (F5).
+        /// How long a lease lasts; one that is not answered by then is granted again.
         lease: Duration = Duration::from_secs(300), within(Duration::from_millis(1)..=days(1));
     }
 }

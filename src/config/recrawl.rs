@@ -25,7 +25,7 @@ section! {
 table! {
     /// Pages with a value or intervals of their own.
     pub struct RecrawlClass {
-        /// The class in metrics, and for `mehman recrawl`.
+        /// The name of the class, its own among the classes.
         name: String, that(|name| is_name(name), "of letters, digits, `_` and `-`");
         /// Its pages: a rule as in `scope.include`.
         r#match: String, that(|rule| is_rule(rule), RULE);

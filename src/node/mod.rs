@@ -212,7 +212,7 @@ impl Node {
         answers.ok_or(NodeError::Silent("discovery"))
     }
 
-    /// How the node stands, in the contract's shape.
+    /// How the node stands, in the shape that docs/interface.md gives.
     pub async fn status(&self) -> Status {
         admin::collect(&self.admin()).await
     }

@@ -1,4 +1,4 @@
-//! What was found in a page, as the page record of the contract.
+//! What was found in a page, as the page record of docs/interface.md.
 
 use super::handler::{PARSER_VERSION, Parsed};
 use crate::types::{Document, ToParse};

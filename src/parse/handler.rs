@@ -31,7 +31,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The contract's: 20 MiB decoded, ratio 200, 10,000 links; and 4 MiB of text.
+    /// The defaults: 20 MiB decoded, ratio 200, 10,000 links; and 4 MiB of text.
     fn default() -> Self {
         Self {
             decode: DecodeLimits { decoded_bytes_max: 20 << 20, ratio_max: 200 },

@@ -1,10 +1,10 @@
 //! ShardStore: one SlateDB, one writer, batches, numbers that are never used twice.
 //!
-//! - S1 The newest opener owns the shard; whoever had it before fails as [`StoreError::Fenced`].
-//! - S2 A batch is in as a whole or not at all; a flush makes durable all that came before it.
-//! - S3 Events are numbered without gaps in the order of their batches, over restarts too; a number
+//! - L-1 The newest opener owns the shard; whoever had it before fails as [`StoreError::Fenced`].
+//! - L-2 A batch is in as a whole or not at all; a flush makes durable all that came before it.
+//! - L-3 Events are numbered without gaps in the order of their batches, over restarts too; a number
 //!   that was given to a batch of unknown fate is not given again.
-//! - S4 The epoch is durable before [`ShardStore::open`] answers, and higher than every one before.
+//! - L-4 The epoch is durable before [`ShardStore::open`] answers, and higher than every one before.
 //!
 //! It does not decide when to flush: the shard does, who knows what waits for it.
 
@@ -104,7 +104,7 @@ struct Inner {
 }
 
 impl ShardStore {
-    /// Opens the store, made when it is not there, and becomes its owner (S1).
+    /// Opens the store, made when it is not there, and becomes its owner (L-1).
     ///
     /// # Errors
     /// A newer format, a damaged store, or an object store that does not answer.
@@ -172,7 +172,7 @@ impl ShardStore {
             return Ok(Written { batch: head.batch, events: None });
         }
         let (first, count) = (head.next_event, batch.events());
-        // Taken before the write: its fate is unknown when it fails or is given up (S3).
+        // Taken before the write: its fate is unknown when it fails or is given up (L-3).
         head.next_event = EventSeq(first.0 + count);
         head.batch = BatchId { epoch: self.inner.epoch, number: head.batch.number + 1 };
         let events = (count > 0).then(|| (first, EventSeq(first.0 + count - 1)));

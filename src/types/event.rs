@@ -79,7 +79,7 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// The `type` of the contract.
+    /// The `type` in docs/interface.md.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Discovered => "discovered",

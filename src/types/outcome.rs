@@ -47,7 +47,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Every outcome, in the order of the contract.
+    /// Every outcome, in the order of docs/interface.md.
     pub const ALL: [Self; 18] = [
         Self::Ok,
         Self::NotModified,

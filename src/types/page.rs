@@ -201,7 +201,7 @@ pub struct Link {
     pub kind: LinkKind,
 }
 
-/// The page record of the contract, as JSON Lines show it.
+/// The page record of docs/interface.md, as JSON Lines show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// What was requested.

@@ -51,7 +51,7 @@ impl Shard {
         if self.backlog != Backlog::Waiting || !room || self.draining || self.parse.is_closed() {
             return;
         }
-        // Rows that are with the parsers may come first in the table; they are passed over.
+        // Rows that are with the parsers come first in the table at times; they are passed over.
         let limit = BACKLOG_AT_ONCE + self.parsing.len();
         self.backlog = Backlog::Reading(limit);
         self.read(|store| async move {

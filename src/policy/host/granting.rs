@@ -114,7 +114,7 @@ impl HostMachine {
         false
     }
 
-    /// R2: robots.txt comes first. True when this lease asks.
+    /// R2: robots.txt comes first. True when it is asked for here.
     fn ask_for_robots(&mut self, now: Moment, lease: LeaseId, effects: &mut Effects) -> bool {
         let needed = !self.window.is_exhausted() && self.robots.is_due(self.departure(now));
         if needed && let Ok(url) = CrawlUrl::parse(&format!("{}/robots.txt", self.record.key)) {

@@ -328,8 +328,7 @@ impl Bench {
         self.ended(completion)
     }
 
-    /// The process dies and another one opens the shard: leases come back, the host was just
-    /// visited.
+    /// The process dies, another one opens the shard: leases come back, the host is just visited.
     pub(super) fn reopen(&mut self) {
         for lease in std::mem::take(&mut self.leases).into_values() {
             if lease.kind == LeaseKind::Page {
