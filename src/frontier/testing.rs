@@ -219,6 +219,8 @@ impl Rig {
                 fetch: self.fetch.clone(),
                 parse: self.parse.clone(),
                 reopened: false,
+                paused: false,
+                draining: false,
             };
             let (actor, _) = Actor::spawn(None, ShardActor, args).await.unwrap();
             let route = ShardRoute { shard: actor.clone(), output: self.output.clone() };

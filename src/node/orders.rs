@@ -25,16 +25,19 @@ pub(super) async fn obey(
     while let Some(order) = orders.recv().await {
         match order {
             Control::Pause(answer) => {
+                plan.set_paused(true);
                 tell_shards(&plan, || ShardMsg::Pause(true));
                 phase.send_replace(CrawlPhase::Paused);
                 answer.send(());
             }
             Control::Resume(answer) => {
+                plan.set_paused(false);
                 tell_shards(&plan, || ShardMsg::Pause(false));
                 phase.send_replace(CrawlPhase::Running);
                 answer.send(());
             }
             Control::Drain(answer) => {
+                plan.begin_drain();
                 tell_shards(&plan, || ShardMsg::Drain);
                 phase.send_replace(CrawlPhase::Draining);
                 answer.send(());

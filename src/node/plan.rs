@@ -73,6 +73,8 @@ impl SettingsWatch {
 pub(super) struct Plan {
     config: Mutex<Arc<Config>>,
     stopping: AtomicBool,
+    draining: AtomicBool,
+    paused: AtomicBool,
     pub(super) world: World,
     pub(super) memory: MemoryPlan,
     pub(super) settings: SettingsWatch,
@@ -108,6 +110,8 @@ impl Plan {
             settings,
             world,
             stopping: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             config: Mutex::new(config),
         })
     }
@@ -120,6 +124,26 @@ impl Plan {
     /// Another configuration is in force.
     pub(super) fn set_config(&self, config: Config) {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// An operator paused the crawl, or let it go on: shards that come back do the same.
+    pub(super) fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
+    }
+
+    /// The crawl is paused.
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Relaxed)
+    }
+
+    /// The crawl comes to its end: shards that come back grant nothing.
+    pub(super) fn begin_drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// The crawl comes to its end.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 
     /// From here on actors that end are not started again.

@@ -45,6 +45,10 @@ pub struct ShardArgs {
     pub parse: async_channel::Sender<ParseJob>,
     /// This process had the shard open before: leases found may still be in flight in it.
     pub reopened: bool,
+    /// An operator paused the crawl before.
+    pub paused: bool,
+    /// An operator wants the crawl to come to its end.
+    pub draining: bool,
 }
 
 /// The state of a ShardActor.
