@@ -1,4 +1,5 @@
-//! Politeness as a site sees it: delays, waits that a site asks for, robots.txt (F4, F7, F11, R1-R3).
+//! Politeness as a site sees it: delays, waits that a site asks for, robots.txt (F4, F7, F11,
+//! R1-R3).
 
 mod support;
 

@@ -2,7 +2,6 @@
 //! signals (U1, U2, U4, U5, O5).
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
 
 mod support;
 

@@ -8,7 +8,8 @@ use super::arguments::{Common, ConfigCommand};
 use super::failure::Exit;
 use super::output::Output;
 use super::settings::{self, Overrides};
-use crate::config::{ConfigFaults, Secrets};
+use crate::config::{Config, ConfigFaults, Secrets};
+use crate::node;
 
 /// `config`.
 pub(super) fn run(
@@ -27,6 +28,7 @@ pub(super) fn run(
 /// Says ok, or every fault at once.
 fn check(file: Option<&Path>, common: &Common, output: &Output) -> anyhow::Result<Exit> {
     match settings::load_file(file, common, &Overrides::default()) {
+        Ok(config) if !node::check(&config).is_empty() => beyond_this_build(&config, output),
         Ok(config) => {
             if output.is_json() {
                 output.json(&json!({ "ok": true, "faults": [] }))?;
@@ -47,6 +49,19 @@ fn check(file: Option<&Path>, common: &Common, output: &Output) -> anyhow::Resul
         }
         Err(faults) => Err(faults.into()),
     }
+}
+
+/// A configuration that is well-formed, and asks for what this build cannot do.
+fn beyond_this_build(config: &Config, output: &Output) -> anyhow::Result<Exit> {
+    let faults = node::check(config);
+    if output.is_json() {
+        let faults: Vec<Value> =
+            faults.iter().map(|fault| json!({ "problem": fault.to_string() })).collect();
+        output.json(&json!({ "ok": false, "faults": faults }))?;
+    } else {
+        faults.iter().for_each(|fault| output.note(&format!("error: {fault}")));
+    }
+    Ok(Exit::Wrong)
 }
 
 fn listed(faults: &ConfigFaults) -> Vec<Value> {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::ConfigFaults;
+use crate::node::NodeError;
 
 /// The exit status (contract, "Commands").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +41,23 @@ pub(super) struct Interrupted;
 
 /// The exit status of a failure.
 pub(super) fn exit_of(failure: &anyhow::Error) -> Exit {
-    if failure.chain().any(|cause| cause.is::<WrongUse>() || cause.is::<ConfigFaults>()) {
+    if failure.chain().any(|cause| cause.is::<WrongUse>() || is_configuration(cause)) {
         Exit::Wrong
     } else if failure.chain().any(|cause| cause.is::<Interrupted>()) {
         Exit::Interrupted
     } else {
         Exit::Failed
     }
+}
+
+/// The configuration is at fault: in itself, or by what this build or this directory can do.
+fn is_configuration(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let node = cause.downcast_ref::<NodeError>();
+    cause.is::<ConfigFaults>()
+        || matches!(
+            node,
+            Some(NodeError::Setting { .. } | NodeError::RuleFile { .. } | NodeError::Shards { .. })
+        )
 }
 
 /// `error: …`, and a line `  because: …` for each cause that adds to it.

@@ -219,7 +219,7 @@ impl Rig {
                 fetch: self.fetch.clone(),
                 parse: self.parse.clone(),
                 reopened: false,
-                paused: false,
+                paused: None,
                 draining: false,
             };
             let (actor, _) = Actor::spawn(None, ShardActor, args).await.unwrap();

@@ -22,7 +22,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, Status};
-use crate::cluster::SingleNode;
 use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
@@ -61,6 +60,17 @@ pub struct NodeOptions {
     pub reloader: Option<Reloader>,
 }
 
+/// Everything in a configuration that this build cannot do, or that a file it names makes wrong.
+pub fn check(config: &Config) -> Vec<NodeError> {
+    let checks = [
+        settings::discovery(config).err(),
+        settings::archive(config).err(),
+        settings::parse(config).err(),
+        settings::coordinator(config).err(),
+    ];
+    checks.into_iter().flatten().chain(settings::output_faults(config)).collect()
+}
+
 /// A running node.
 pub struct Node {
     plan: Arc<Plan>,
@@ -87,10 +97,10 @@ impl Node {
     /// made; a setting is wrong.
     pub async fn start(options: NodeOptions) -> Result<Self, NodeError> {
         let config = &options.config;
-        settings::discovery(config)?;
-        settings::outputs(config)?;
-        settings::archive(config)?;
-        settings::parse(config)?;
+        if let Some(fault) = check(config).into_iter().next() {
+            return Err(fault);
+        }
+        let coordinator = settings::coordinator(config)?;
         let directory = DataDir::open(&config.data.dir)?;
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::system());
         let snapshots = Arc::new(SledSnapshots::open(&directory.snapshots())?);
@@ -107,7 +117,7 @@ impl Node {
             snapshots: Arc::clone(&snapshots) as _,
             spool: Arc::new(DirectorySpool::new(directory.path())),
             objects,
-            coordinator: Arc::new(SingleNode),
+            coordinator,
             clock,
         };
         let mut node = Self::start_in(options, world).await?;
@@ -135,7 +145,16 @@ impl Node {
             .await
             .map_err(root::why_not_started)?;
         let (control, orders) = mpsc::channel(ORDERS_MAX);
-        let (phase_sender, phase) = watch::channel(CrawlPhase::Running);
+        // A crawl is asked for now; a daemon goes on as its operator left it.
+        let paused = match purpose {
+            Purpose::Crawl => {
+                orders::pause_shards(&plan, false).await;
+                false
+            }
+            Purpose::Serve => orders::is_paused(&plan).await,
+        };
+        let begins = if paused { CrawlPhase::Paused } else { CrawlPhase::Running };
+        let (phase_sender, phase) = watch::channel(begins);
         let orders = orders::obey(Arc::clone(&plan), orders, phase_sender, reloader);
         Ok(Self {
             started_at: plan.world.clock.now(),

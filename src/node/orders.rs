@@ -7,6 +7,7 @@ use tracing::{info, warn};
 
 use super::error::NodeError;
 use super::plan::Plan;
+use super::progress::look;
 use super::settings;
 use crate::admin::{Control, CrawlPhase, ReloadReport};
 use crate::config::{Config, ConfigChange, ConfigFaults, Effect};
@@ -25,14 +26,12 @@ pub(super) async fn obey(
     while let Some(order) = orders.recv().await {
         match order {
             Control::Pause(answer) => {
-                plan.set_paused(true);
-                tell_shards(&plan, || ShardMsg::Pause(true));
+                pause_shards(&plan, true).await;
                 phase.send_replace(CrawlPhase::Paused);
                 answer.send(());
             }
             Control::Resume(answer) => {
-                plan.set_paused(false);
-                tell_shards(&plan, || ShardMsg::Pause(false));
+                pause_shards(&plan, false).await;
                 phase.send_replace(CrawlPhase::Running);
                 answer.send(());
             }
@@ -53,6 +52,29 @@ fn tell_shards(plan: &Plan, message: impl Fn() -> ShardMsg) {
             warn!("an order did not reach a shard that is restarting");
         }
     }
+}
+
+/// Durable in every shard that is up when it returns.
+pub(super) async fn pause_shards(plan: &Plan, paused: bool) {
+    // A shard that is down hears of it when it comes back.
+    plan.set_paused(paused);
+    let routes = Arc::clone(&plan.routes.borrow());
+    let told = routes.all().map(|route| look(&route.shard, |port| ShardMsg::Pause(paused, port)));
+    if futures::future::join_all(told).await.iter().any(Option::is_none) {
+        warn!("an order did not reach a shard that is restarting");
+    }
+}
+
+/// Whether an earlier run left the crawl paused.
+pub(super) async fn is_paused(plan: &Plan) -> bool {
+    let routes = Arc::clone(&plan.routes.borrow());
+    for route in routes.all() {
+        let view = look(&route.shard, ShardMsg::Observe).await;
+        if view.is_some_and(|view| view.paused) {
+            return true;
+        }
+    }
+    false
 }
 
 fn read_again(plan: &Plan, reloader: Option<&Reloader>) -> Result<ReloadReport, Vec<String>> {

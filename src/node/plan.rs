@@ -74,7 +74,8 @@ pub(super) struct Plan {
     config: Mutex<Arc<Config>>,
     stopping: AtomicBool,
     draining: AtomicBool,
-    paused: AtomicBool,
+    /// `None` until somebody says so: then the stores know.
+    paused: Mutex<Option<bool>>,
     pub(super) world: World,
     pub(super) memory: MemoryPlan,
     pub(super) settings: SettingsWatch,
@@ -111,7 +112,7 @@ impl Plan {
             world,
             stopping: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            paused: AtomicBool::new(false),
+            paused: Mutex::new(None),
             config: Mutex::new(config),
         })
     }
@@ -128,12 +129,12 @@ impl Plan {
 
     /// An operator paused the crawl, or let it go on: shards that come back do the same.
     pub(super) fn set_paused(&self, paused: bool) {
-        self.paused.store(paused, Ordering::Relaxed);
+        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = Some(paused);
     }
 
-    /// The crawl is paused.
-    pub(super) fn is_paused(&self) -> bool {
-        self.paused.load(Ordering::Relaxed)
+    /// Whether the crawl is paused, if anybody has said so since the start.
+    pub(super) fn paused(&self) -> Option<bool> {
+        *self.paused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The crawl comes to its end: shards that come back grant nothing.

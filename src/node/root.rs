@@ -222,7 +222,7 @@ impl RootState {
             fetch: plan.fetch_jobs.sender.clone(),
             parse: plan.parse_jobs.sender.clone(),
             reopened: self.reopening,
-            paused: plan.is_paused(),
+            paused: plan.paused(),
             draining: plan.is_draining(),
         };
         let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;

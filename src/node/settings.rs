@@ -10,6 +10,7 @@ use super::error::NodeError;
 use super::memory::MemoryPlan;
 use crate::admin::{AdminSettings, Token};
 use crate::archive::{ArchiveFormat, ArchiveSettings, CrawlerInfo};
+use crate::cluster::SingleNode;
 use crate::config::{self, Config};
 use crate::discovery::DiscoverySettings;
 use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
@@ -29,7 +30,7 @@ use crate::policy::robots::{LongUnreachable, RobotsSettings};
 use crate::policy::scope::{RuleSet, ScopeMode, ScopeRule, ScopeSettings};
 use crate::policy::traps::TrapSettings;
 use crate::types::{HostKey, IpNetwork, LinkKind};
-use crate::world::{ExchangeLimits, Oversize, Wanted};
+use crate::world::{Coordinator, ExchangeLimits, Oversize, Wanted};
 
 /// Fingerprints take 16 bytes, and the cache around them a little more.
 const FINGERPRINT_BYTES: u64 = 20;
@@ -104,7 +105,6 @@ fn host_policy(config: &Config) -> crate::frontier::HostPolicy {
             },
             lease: config.retry.lease,
             robots: Arc::clone(&robots),
-            max_redirects: config.fetch.max_redirects,
             window: u16::try_from(config.frontier.window).unwrap_or(u16::MAX),
             bands: config.frontier.bands,
             ahead: config.data.flush_interval,
@@ -122,7 +122,6 @@ fn robots(config: &Config) -> RobotsSettings {
             config::LongUnreachable::Refuse => LongUnreachable::Refuse,
             config::LongUnreachable::AllowAfter(after) => LongUnreachable::AllowAfter(after),
         },
-        max_redirects: config.fetch.max_redirects,
         ..RobotsSettings::default()
     }
 }
@@ -304,18 +303,12 @@ pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, NodeError> {
 
 /// The outputs; those that this build does not write are refused, not left out in silence.
 pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError> {
+    if let Some(fault) = output_faults(config).into_iter().next() {
+        return Err(fault);
+    }
     let outputs = config.output.iter().enumerate().map(|(at, output)| {
-        let refuse =
-            |key: &str, why: String| NodeError::Setting { key: format!("output[{at}].{key}"), why };
-        if output.kind != config::OutputKind::Jsonl {
-            let kind = output.kind;
-            return Err(refuse("kind", format!("this build writes \"jsonl\" only, not {kind:?}")));
-        }
-        if let Some(url) = &output.url {
-            return Err(refuse("url", format!("{url}: this build writes under `data.dir` only")));
-        }
         let name = if at == 0 { "pages".to_owned() } else { format!("pages{at}") };
-        Ok(OutputSettings {
+        OutputSettings {
             prefix: format!("pages/{name}"),
             name,
             purpose: match output.purpose {
@@ -325,9 +318,44 @@ pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError>
                 config::Purpose::Archive => Purpose::Archive,
             },
             file_bytes_max: OUTPUT_FILE_BYTES,
-        })
+        }
     });
-    outputs.collect()
+    Ok(outputs.collect())
+}
+
+/// Every output that this build cannot write.
+pub(super) fn output_faults(config: &Config) -> Vec<NodeError> {
+    let mut faults = Vec::new();
+    let mut refuse = |at: usize, key: &str, why: String| {
+        faults.push(NodeError::Setting { key: format!("output[{at}].{key}"), why });
+    };
+    for (at, output) in config.output.iter().enumerate() {
+        let kind = match output.kind {
+            config::OutputKind::Jsonl => None,
+            config::OutputKind::Parquet => Some("parquet"),
+            config::OutputKind::Links => Some("links"),
+            config::OutputKind::Wet => Some("wet"),
+        };
+        if let Some(kind) = kind {
+            refuse(at, "kind", format!("this build writes \"jsonl\" only, not \"{kind}\""));
+        }
+        if let Some(url) = &output.url {
+            refuse(at, "url", format!("{url}: this build writes under `data.dir` only"));
+        }
+    }
+    faults
+}
+
+/// Who hands out the shards; a coordinator that this build lacks is refused.
+pub(super) fn coordinator(config: &Config) -> Result<Arc<dyn Coordinator>, NodeError> {
+    match config.cluster.coordinator {
+        config::CoordinatorKind::None => Ok(Arc::new(SingleNode)),
+        config::CoordinatorKind::Etcd => Err(NodeError::Setting {
+            key: "cluster.coordinator".to_owned(),
+            why: "this build has no \"etcd\"; wanted \"none\", one node that owns every shard"
+                .to_owned(),
+        }),
+    }
 }
 
 /// What the admin interface shows and obeys.

@@ -67,6 +67,16 @@ impl DomainBook {
         None
     }
 
+    /// F11: requests of a day that an earlier run made; the clock begins as just visited (I3).
+    pub fn asked_before(&mut self, domain: &str, day: u32, requests: u64) {
+        let next = self.opened_at + self.rules.min_delay;
+        let begun = Domain { next, day, ..Domain::default() };
+        let found = self.domains.entry(domain.into()).or_insert(begun);
+        if found.day == day {
+            found.requests += requests;
+        }
+    }
+
     /// A request of the domain was granted.
     pub fn granted(&mut self, domain: &str, departure: Timestamp) {
         let found = self.domains.entry(domain.into()).or_default();
@@ -129,5 +139,7 @@ mod tests {
         assert_eq!(book.refusal("a.test", at(1)), Some(spent));
         assert_eq!(book.refusal("a.test", tomorrow), None);
         assert_eq!(book.refusal("b.test", at(1)), None);
+        book.asked_before("b.test", 0, 2);
+        assert!(book.refusal("b.test", at(1)).is_some());
     }
 }

@@ -39,6 +39,16 @@ impl Quota {
         self.pages += pages;
     }
 
+    /// Adds requests of a day that an earlier run made.
+    pub fn asked_before(&mut self, day: u32, requests: u64) {
+        if self.day < day {
+            (self.day, self.fetches) = (day, 0);
+        }
+        if self.day == day {
+            self.fetches += requests;
+        }
+    }
+
     /// Takes away pages that are counted again when their shard is opened again.
     pub fn remove_pages(&mut self, pages: u64) {
         self.pages = self.pages.saturating_sub(pages);
@@ -115,5 +125,9 @@ mod tests {
         quota.ended(false);
         assert!(quota.reserve(now).is_err());
         assert!(quota.reserve(now.next_day()).is_ok());
+        let mut next_run = Quota::new(rules, 0);
+        next_run.asked_before(now.day(), 1);
+        assert!(next_run.reserve(now).is_err());
+        assert!(next_run.reserve(now.next_day()).is_ok());
     }
 }

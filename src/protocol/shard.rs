@@ -80,8 +80,8 @@ pub enum ShardMsg {
     Tick,
     /// An operator changes what is set for one host.
     Order(HostOrder, Answer<Option<HostOverrides>>),
-    /// Stop granting, or go on.
-    Pause(bool),
+    /// Stop granting, or go on; answered when durable, so that a restart does not forget it.
+    Pause(bool, Answer<()>),
     /// Dead letters go back into their queues; answered with their number, durable (F8).
     RetryDead(DeadSelection, Answer<Result<u64, String>>),
     /// One URL.
@@ -232,6 +232,8 @@ pub enum StoreReply {
     SleepersRead(HostId, Result<(Vec<QueueEntry>, bool), StoreFault>),
     /// Pages that wait for a parser.
     ToParseRead(Result<Vec<ToParse>, StoreFault>),
+    /// Keys of the URL table after this one, for a filter that has to be made again.
+    FilterRead(Option<UrlId>, Result<Vec<UrlId>, StoreFault>),
     /// Dead letters to be queued again.
     DeadRead(Result<Vec<DeadLetter>, StoreFault>, Answer<Result<u64, String>>),
     /// The row of a sleeping host that an operator's order is for.
@@ -252,6 +254,7 @@ impl StoreReply {
             Self::DueRead(read) => done(read),
             Self::SleepersRead(_, read) => done(read),
             Self::ToParseRead(read) => done(read),
+            Self::FilterRead(_, read) => done(read),
             Self::DeadRead(read, _) => done(read),
             Self::OrderRead(..) => Some(Ok(())),
         }

@@ -17,7 +17,7 @@ pub const DIRECTORY_VERSION: u32 = 1;
 const VERSION_FILE: &str = "VERSION";
 const LOCK_FILE: &str = "LOCK";
 const ADMIN_FILE: &str = "admin.addr";
-const PARTS: [&str; 6] = ["archive", "index", "pages", "links", "shards", "snapshots"];
+const PARTS: [&str; 5] = ["archive", "index", "pages", "shards", "snapshots"];
 /// May stand in a directory that is new: our own lock, and what a file system puts into its root.
 const NEW_ENTRIES: [&str; 3] = [LOCK_FILE, "VERSION.new", "lost+found"];
 
@@ -116,11 +116,6 @@ impl DataDir {
     /// Page records.
     pub fn pages(&self) -> PathBuf {
         self.path.join("pages")
-    }
-
-    /// The link graph.
-    pub fn links(&self) -> PathBuf {
-        self.path.join("links")
     }
 
     /// The shards' stores.
@@ -275,7 +270,7 @@ mod tests {
         drop(directory);
         let directory = DataDir::open(&path).unwrap();
         assert!(!directory.admin_address().exists());
-        assert!(directory.pages().is_dir() && directory.links().is_dir());
+        assert!(directory.pages().is_dir() && directory.index().is_dir());
     }
 
     #[test]

@@ -351,7 +351,9 @@ impl fmt::Display for Reason {
             Self::TooLarge { limit, max } => write!(f, "{limit} limit of {max} passed"),
             Self::UnwantedType { content_type } => write!(f, "nobody handles {content_type}"),
             Self::Decode { why } => write!(f, "the content encoding is broken: {why}"),
-            Self::EgressRefused { address } => write!(f, "{address} may not be connected to"),
+            Self::EgressRefused { address } => {
+                write!(f, "{address} may not be connected to (fetch.allow_networks opens ranges)")
+            }
             Self::ParseLimit { limit } => write!(f, "parsing stopped at {limit}"),
             Self::ParserDied => write!(f, "the parser died over the document"),
             Self::NoIndex => write!(f, "the page asks not to be indexed"),

@@ -71,7 +71,7 @@ impl Actor for ShardActor {
             ShardMsg::Store(reply) => shard.store_replied(reply)?,
             ShardMsg::Tick => shard.tick(),
             ShardMsg::Order(order, answer) => shard.order(order, answer),
-            ShardMsg::Pause(paused) => shard.pause(paused),
+            ShardMsg::Pause(paused, answer) => shard.pause(paused, answer),
             ShardMsg::RetryDead(selection, answer) => shard.retry_dead(selection, answer),
             ShardMsg::LookUpUrl(url, answer) => shard.look_up_url(url, answer),
             ShardMsg::LookUpHost(host, answer) => shard.look_up_host(host, answer),

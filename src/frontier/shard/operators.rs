@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use ractor::ActorProcessingErr;
 
 use super::commit::Then;
+use super::recover::PAUSED_ROW;
 use super::state::{Closing, Shard, chain};
 use crate::frontier::host::robots_view;
+use crate::policy::change::Change;
 use crate::policy::normalise;
 use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{
@@ -46,15 +48,19 @@ impl Shard {
             StoreReply::DueRead(read) => self.due_read(read),
             StoreReply::SleepersRead(host, read) => self.sleepers_read(host, read),
             StoreReply::ToParseRead(read) => self.backlog_read(read),
+            StoreReply::FilterRead(after, read) => self.filter_read(after, read),
             StoreReply::DeadRead(read, answer) => self.dead_read(read, answer),
             StoreReply::OrderRead(order, row, answer) => self.order_read(order, row, answer),
         }
         Ok(())
     }
 
-    /// Stop granting, or go on.
-    pub(super) fn pause(&mut self, paused: bool) {
+    /// Stop granting, or go on; a restart does not forget it.
+    pub(super) fn pause(&mut self, paused: bool, answer: Answer<()>) {
         self.paused = paused;
+        self.put([Change::PutMeta(PAUSED_ROW, vec![u8::from(paused)])]);
+        self.hurry();
+        self.when_durable(Then::Paused(answer));
     }
 
     /// Stop granting for good.

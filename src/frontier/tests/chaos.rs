@@ -138,7 +138,10 @@ impl Run {
     }
 
     fn pause(&self, paused: bool) {
-        self.rig.shard().send_message(ShardMsg::Pause(paused)).unwrap();
+        self.rig
+            .shard()
+            .send_message(ShardMsg::Pause(paused, crate::protocol::Answer::ignored()))
+            .unwrap();
     }
 
     async fn check(&self, seed: u64) {

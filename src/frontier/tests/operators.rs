@@ -21,11 +21,11 @@ fn order(paused: Option<bool>) -> HostOrder {
 #[tokio::test(start_paused = true)]
 async fn a_paused_shard_grants_nothing_until_it_goes_on() {
     let rig = Rig::crawling(Setting::default(), open_web()).await;
-    rig.shard().send_message(ShardMsg::Pause(true)).unwrap();
+    rig.shard().send_message(ShardMsg::Pause(true, crate::protocol::Answer::ignored())).unwrap();
     rig.admit_paths("a.test", 2).await;
     rig.pass(secs(30)).await;
     assert_eq!(rig.visits().len(), 0);
-    rig.shard().send_message(ShardMsg::Pause(false)).unwrap();
+    rig.shard().send_message(ShardMsg::Pause(false, crate::protocol::Answer::ignored())).unwrap();
     rig.until_done(secs(60)).await;
     assert_eq!(rig.visits().len(), 3);
 }
