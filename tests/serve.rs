@@ -2,7 +2,6 @@
 //! signals (U1, U2, U4, U5, O5).
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
 
 mod support;
 
@@ -197,19 +196,6 @@ fn prometheus(text: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Waits until nothing happens any more, and says where the feed ends.
-async fn silence(client: &Client) -> String {
-    let mut cursor = events::read_all(client).await.last().unwrap()["cursor"].clone();
-    loop {
-        let after = cursor.as_str().unwrap();
-        let lines = client.get(&format!("/v1/events?after={after}&wait=2")).await.lines();
-        match lines.last() {
-            Some(last) => cursor = last["cursor"].clone(),
-            None => return after.to_owned(),
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_asked_of_a_site_while_the_crawl_or_the_host_is_paused() {
     let (site, other) = (Site::start(pages).await, Site::start(pages).await);
@@ -222,7 +208,7 @@ async fn nothing_is_asked_of_a_site_while_the_crawl_or_the_host_is_paused() {
 
     let paused = client.post("/v1/pause", &json!({})).await;
     assert_eq!((paused.status, status(client).await["state"].clone()), (200, "paused".into()));
-    let cursor = silence(client).await;
+    let cursor = events::silence(client).await;
     let asked = (site.requests().len(), other.requests().len());
     assert!(asked.0 < PAGES && asked.1 < PAGES, "it was over before it was paused");
     let empty = client.get(&format!("/v1/events?after={cursor}&wait=2")).await;
@@ -235,7 +221,7 @@ async fn nothing_is_asked_of_a_site_while_the_crawl_or_the_host_is_paused() {
     let poll = client.get(&format!("/v1/events?after={cursor}&wait=30")).await;
     assert!(!poll.lines().is_empty(), "a long poll answers when something happens");
     other.asked(PAGES + 1, 60).await;
-    silence(client).await;
+    events::silence(client).await;
     assert_eq!(site.requests().len(), asked.0, "a paused host was asked");
     let host = ask(&home, &daemon, &["host", &site.key()]).await.expect(0).json();
     assert_eq!(host["allowance"]["paused"], true, "{host}");
@@ -261,7 +247,7 @@ async fn a_paused_host_is_paused_after_a_kill_too() {
     daemon.running.kill();
     let asked = site.requests().len();
     let daemon = home.serve().await;
-    silence(&daemon.client).await;
+    events::silence(&daemon.client).await;
     assert_eq!(site.requests().len(), asked, "an order was forgotten");
     end(daemon).await;
 }

@@ -223,6 +223,8 @@ impl Rig {
                 parse: self.parse.clone(),
                 metrics: Arc::clone(&self.metrics),
                 reopened: false,
+                paused: None,
+                draining: false,
             };
             let (actor, _) = Actor::spawn(None, ShardActor, args).await.unwrap();
             let route = ShardRoute { shard: actor.clone(), output: self.output.clone() };

@@ -37,6 +37,7 @@ pub(super) async fn obey(
                 answer.send(());
             }
             Control::Drain(answer) => {
+                plan.begin_drain();
                 tell_shards(&plan, || ShardMsg::Drain);
                 phase.send_replace(CrawlPhase::Draining);
                 answer.send(());
@@ -56,6 +57,8 @@ fn tell_shards(plan: &Plan, message: impl Fn() -> ShardMsg) {
 
 /// Durable in every shard that is up when it returns.
 pub(super) async fn pause_shards(plan: &Plan, paused: bool) {
+    // A shard that is down hears of it when it comes back.
+    plan.set_paused(paused);
     let routes = Arc::clone(&plan.routes.borrow());
     let told = routes.all().map(|route| look(&route.shard, |port| ShardMsg::Pause(paused, port)));
     if futures::future::join_all(told).await.iter().any(Option::is_none) {

@@ -74,6 +74,9 @@ impl SettingsWatch {
 pub(super) struct Plan {
     config: Mutex<Arc<Config>>,
     stopping: AtomicBool,
+    draining: AtomicBool,
+    /// `None` until somebody says so: then the stores know.
+    paused: Mutex<Option<bool>>,
     pub(super) world: World,
     pub(super) metrics: Arc<Metrics>,
     pub(super) memory: MemoryPlan,
@@ -111,6 +114,8 @@ impl Plan {
             world,
             metrics: Arc::new(Metrics::new()),
             stopping: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            paused: Mutex::new(None),
             config: Mutex::new(config),
         })
     }
@@ -123,6 +128,26 @@ impl Plan {
     /// Another configuration is in force.
     pub(super) fn set_config(&self, config: Config) {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// An operator paused the crawl, or let it go on: shards that come back do the same.
+    pub(super) fn set_paused(&self, paused: bool) {
+        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = Some(paused);
+    }
+
+    /// Whether the crawl is paused, if anybody has said so since the start.
+    pub(super) fn paused(&self) -> Option<bool> {
+        *self.paused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The crawl comes to its end: shards that come back grant nothing.
+    pub(super) fn begin_drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// The crawl comes to its end.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 
     /// From here on actors that end are not started again.

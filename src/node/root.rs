@@ -217,6 +217,8 @@ impl RootState {
             parse: plan.parse_jobs.sender.clone(),
             metrics: Arc::clone(&plan.metrics),
             reopened: self.reopening,
+            paused: plan.paused(),
+            draining: plan.is_draining(),
         };
         let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;
         let (actor, _) = started.map_err(failed("shard"))?;

@@ -26,6 +26,19 @@ pub(crate) async fn read_all(client: &Client) -> Vec<Value> {
     }
 }
 
+/// Waits until a long poll hears nothing, and says where the feed ends then.
+pub(crate) async fn silence(client: &Client) -> String {
+    let mut cursor = read_all(client).await.last().expect("an event")["cursor"].clone();
+    loop {
+        let after = cursor.as_str().expect("a cursor");
+        let lines = client.get(&format!("/v1/events?after={after}&wait=2")).await.lines();
+        match lines.last() {
+            Some(last) => cursor = last["cursor"].clone(),
+            None => return after.to_owned(),
+        }
+    }
+}
+
 /// O5: each key once, in order within a host, and each URL's life in its order.
 pub(crate) fn check(events: &[Value]) {
     let mut keys = BTreeSet::new();

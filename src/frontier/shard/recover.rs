@@ -31,7 +31,7 @@ pub(super) const PAUSED_ROW: &str = "paused";
 /// Opens a shard's state from its store.
 pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<Shard, StoreError> {
     let store = args.store.clone();
-    let reopened = args.reopened;
+    let (reopened, said) = (args.reopened, args.paused);
     let last_event = last_event(&args).await?;
     let leases = store.leases().await?;
     let next_due = store.next_due().await?;
@@ -41,7 +41,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let filter = store.load_filter().await;
     let mut shard = empty(me, args);
     shard.commit = Commit::new(last_event);
-    shard.paused = paused.is_some_and(|row| row == [1]);
+    shard.paused = said.unwrap_or_else(|| paused.is_some_and(|row| row == [1]));
     shard.next_due = next_due;
     shard.backlog = if backlog { Backlog::Waiting } else { Backlog::Empty };
     shard.totals.pages = pages.and_then(|row| postcard::from_bytes(&row).ok()).unwrap_or(0);
@@ -90,7 +90,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         metrics: args.metrics,
         opened_at,
         paused: false,
-        draining: false,
+        draining: args.draining,
         closing: Closing::No,
         alarm,
         looked_at: opened_at,

@@ -49,6 +49,11 @@ pub struct ShardArgs {
     pub metrics: Arc<Metrics>,
     /// This process had the shard open before: leases found may still be in flight in it.
     pub reopened: bool,
+    /// An operator paused the crawl, or let it go on, since the node started: said while the shard
+    /// was down, its store does not know.
+    pub paused: Option<bool>,
+    /// An operator wants the crawl to come to its end.
+    pub draining: bool,
 }
 
 /// The state of a ShardActor.
