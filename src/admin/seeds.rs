@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::response::IntoResponse as _;
+use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 
 use super::body;
 use super::problem::{Kind, Problem};
 use super::router::{Call, Handled};
-use super::state::AdminState;
+use super::state::{AdminState, Silence};
 use crate::protocol::DiscoveryMsg;
 use crate::protocol::discovery::{Seed, SeedAnswer, SeedResult};
 
@@ -20,6 +21,9 @@ const SEEDS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Seeds that discovery is given at once.
 const BATCH: usize = 1000;
+
+/// Batches under way at once (I8).
+const BATCHES_AT_ONCE: usize = 8;
 
 /// A batch must be durable by then.
 const BATCH_DEADLINE: Duration = Duration::from_secs(60);
@@ -52,6 +56,13 @@ enum Read {
     Refused(SeedAnswer),
 }
 
+/// A seed on its way, and the place of its answer.
+struct Offered {
+    place: usize,
+    line: Option<u64>,
+    seed: Seed,
+}
+
 /// `POST /v1/seeds`.
 pub(super) async fn add(call: Call) -> Handled {
     let Call { state, headers, body, .. } = call;
@@ -72,57 +83,67 @@ pub(super) async fn add(call: Call) -> Handled {
     Ok(Json(offer(&state, read).await?).into_response())
 }
 
-/// Gives them to discovery in batches and counts what comes back.
+/// Gives them to discovery in batches; answers in the order given.
+///
+/// A batch waits for a group commit, so several are under way at once: one after the other, a long
+/// list would take a `data.flush_interval` for each.
 async fn offer(state: &AdminState, read: Vec<Read>) -> Result<SeedsAnswer, Problem> {
-    let mut answer = SeedsAnswer::default();
-    let mut batch: Vec<(Option<u64>, Seed)> = Vec::new();
+    let mut places: Vec<Option<SeedAnswer>> = Vec::with_capacity(read.len());
+    let mut offered = Vec::new();
     for item in read {
         match item {
-            Read::Seed(line, seed) => batch.push((line, seed)),
-            Read::Refused(refused) => {
-                // What came before goes first, so that the answers stay in order.
-                offer_batch(state, &mut batch, &mut answer).await?;
-                answer.count(refused);
+            Read::Seed(line, seed) => {
+                offered.push(Offered { place: places.len(), line, seed });
+                places.push(None);
             }
-        }
-        if batch.len() == BATCH {
-            offer_batch(state, &mut batch, &mut answer).await?;
+            Read::Refused(refused) => places.push(Some(refused)),
         }
     }
-    offer_batch(state, &mut batch, &mut answer).await?;
+    let mut offered = offered.into_iter();
+    let batches = std::iter::from_fn(|| {
+        let batch: Vec<_> = offered.by_ref().take(BATCH).collect();
+        (!batch.is_empty()).then(|| offer_batch(state, batch))
+    });
+    let mut answers = stream::iter(batches).buffered(BATCHES_AT_ONCE);
+    let mut sent = 0;
+    while let Some(answered) = answers.next().await {
+        let answered = answered.map_err(|silence| silent(&silence, sent))?;
+        sent += answered.len();
+        for (place, result) in answered {
+            if let Some(empty) = places.get_mut(place) {
+                *empty = Some(result);
+            }
+        }
+    }
+    let mut answer = SeedsAnswer::default();
+    places.into_iter().flatten().for_each(|result| answer.count(result));
     Ok(answer)
+}
+
+fn silent(silence: &Silence, sent: usize) -> Problem {
+    let detail = format!(
+        "discovery {} after {sent} seeds; send all again, those that are in are known then",
+        silence.words()
+    );
+    Problem::new(Kind::Unavailable, detail)
 }
 
 async fn offer_batch(
     state: &AdminState,
-    batch: &mut Vec<(Option<u64>, Seed)>,
-    answer: &mut SeedsAnswer,
-) -> Result<(), Problem> {
-    if batch.is_empty() {
-        return Ok(());
-    }
-    let (lines, seeds): (Vec<_>, Vec<_>) = std::mem::take(batch).into_iter().unzip();
-    let asked = match state.discovery() {
-        Some(discovery) => {
-            state.ask(&discovery, BATCH_DEADLINE, |port| DiscoveryMsg::Seeds(seeds, port)).await
-        }
-        None => Err(super::state::Silence::Gone),
-    };
-    let results = asked.map_err(|silence| {
-        let detail = format!(
-            "discovery {} after {} seeds; send all again, those that are in are known then",
-            silence.words(),
-            answer.results.len()
-        );
-        Problem::new(Kind::Unavailable, detail)
-    })?;
-    for (line, mut result) in lines.into_iter().zip(results) {
+    batch: Vec<Offered>,
+) -> Result<Vec<(usize, SeedAnswer)>, Silence> {
+    let (places, seeds): (Vec<_>, Vec<_>) =
+        batch.into_iter().map(|offered| ((offered.place, offered.line), offered.seed)).unzip();
+    let discovery = state.discovery().ok_or(Silence::Gone)?;
+    let results =
+        state.ask(&discovery, BATCH_DEADLINE, |port| DiscoveryMsg::Seeds(seeds, port)).await?;
+    let numbered = places.into_iter().zip(results).map(|((place, line), mut result)| {
         if let (Some(line), Some(reason)) = (line, &result.reason) {
             result.reason = Some(format!("line {line}: {reason}"));
         }
-        answer.count(result);
-    }
-    Ok(())
+        (place, result)
+    });
+    Ok(numbered.collect())
 }
 
 impl SeedsAnswer {

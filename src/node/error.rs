@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ractor::SpawnErr;
 use thiserror::Error;
 
 use crate::fetch::{ConnectError, ResolverError};
@@ -83,4 +84,29 @@ pub enum NodeError {
     /// Something could not be made durable in time.
     #[error("stopped, but not cleanly: {0}")]
     Unclean(String),
+}
+
+impl NodeError {
+    /// An actor that cannot start says why; ractor would call it a panic.
+    pub(super) fn not_started(actor: &str, why: SpawnErr) -> Self {
+        let why = match why {
+            SpawnErr::StartupFailed(why) => why.to_string(),
+            why @ (SpawnErr::ActorAlreadyStarted | SpawnErr::ActorAlreadyRegistered(_)) => {
+                why.to_string()
+            }
+        };
+        Self::Start { actor: actor.to_owned(), why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_that_cannot_start_is_quoted_as_it_is() {
+        let why = SpawnErr::StartupFailed("bytes are missing".into());
+        let error = NodeError::not_started("outputs", why);
+        assert_eq!(error.to_string(), "failed to start outputs: bytes are missing");
+    }
 }

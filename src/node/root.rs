@@ -461,5 +461,5 @@ pub(super) fn why_not_started(why: ractor::SpawnErr) -> NodeError {
 }
 
 fn failed(actor: &'static str) -> impl Fn(ractor::SpawnErr) -> NodeError {
-    move |why| NodeError::Start { actor: actor.to_owned(), why: why.to_string() }
+    move |why| NodeError::not_started(actor, why)
 }

@@ -75,6 +75,18 @@ async fn many_seeds_go_in_batches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lines_that_are_no_seeds_do_not_cut_batches_short() {
+    let stage = Stage::set().await;
+    let line = |number| format!("{{\"url\":\"http://a.test/{number}\"}}\njunk\n");
+    let text: String = (0..1_500).map(line).collect();
+    let told = stage.post("/v1/seeds", "application/x-ndjson", text).await.json();
+    assert_eq!((&told["accepted"], &told["refused"]), (&1_500.into(), &1_500.into()));
+    assert_eq!(told["results"][2_998]["url"], "http://a.test/1499");
+    assert_eq!(told["results"][2_999]["url"], "junk");
+    assert_eq!(*stage.batches.lock().unwrap(), [1000, 500]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_body_that_is_too_long_or_too_slow_is_refused() {
     let stage = Stage::set().await;
     let told = stage.post("/v1/pause", "application/json", vec![b' '; 5 << 20]).await;
