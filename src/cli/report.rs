@@ -118,7 +118,7 @@ impl Report {
         let first = self.waiting.first().filter(|_| self.status.pages == 0)?;
         let others = match self.waiting.len() {
             1 => String::new(),
-            number => format!(" (and {} more)", counted(tally(number - 1), "host")),
+            number => format!(" (and {} more)", counted(tally(number - 1).into(), "host")),
         };
         let reason = without_times(&first.reason);
         Some(format!("no page came: {} waits{others}: {reason}\n", first.host_key))
@@ -130,7 +130,7 @@ impl Report {
             return None;
         }
         let hosts = self.status.hosts.waiting + self.status.hosts.parked;
-        let hosts = hosts.max(tally(self.waiting.len()));
+        let hosts = hosts.max(tally(self.waiting.len()).into());
         let patience = span(self.patience);
         let go_on = "run the same command again to go on";
         Some(match (hosts, self.status.urls.deferred) {

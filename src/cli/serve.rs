@@ -41,14 +41,18 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
         node = Node::start(options) => node.context("the daemon did not start")?,
     };
     let announced = Announced::announce(&listener, &config.data.dir, output)?;
+    let address = listener.local_addr()?;
     node.serve_admin(listener);
+    let epochs = node.epochs().await;
+    info!(%address, shards = config.frontier.shards, ?epochs, "started");
     let exit = watch(&node, &mut signals, common).await;
     tokio::select! {
         biased;
         _ = signals.next() => return Err(Interrupted.into()),
-        stopped = node.stop(STOP_LIMIT) => stopped.context("the daemon did not stop in order")?,
+        stopped = node.stop(STOP_LIMIT) => stopped.map(drop).context("the daemon did not stop in order")?,
     }
     announced.withdraw()?;
+    info!("stopped");
     Ok(exit)
 }
 
