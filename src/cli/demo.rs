@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::types::Outcome;
 use crate::world::{Clock, TokioClock};
 
 /// Longer than any wait a page of the sandbox asks for, shorter than the wait for a robots.txt that
-/// never answers.
+/// cannot be had.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Names tried for a new directory.
@@ -47,7 +47,7 @@ pub(super) async fn run(args: &DemoArgs, common: &Common, output: &Output) -> an
     if !output.is_json() {
         output.line(&format!("\n{}", seen(&report, &web)));
         if report.ended != Ending::Interrupted {
-            output.line(&format!("\n{}", what_next(&data)));
+            output.line(&format!("\n{}", what_next(&data, &program())));
         }
     }
     web.shutdown().await;
@@ -93,13 +93,22 @@ fn temporary_directory(clock: &TokioClock) -> anyhow::Result<String> {
 }
 
 fn welcome(args: &DemoArgs, data: &str) -> String {
+    // From how many hosts on there is one of the kind.
+    let kinds = [
+        (1, "redirects, missing pages and a large one"),
+        (2, "a host that closes a part of itself in robots.txt"),
+        (3, "one that asks for two seconds between visits"),
+        (4, "one that answers 503 for its robots.txt"),
+        (5, "pages that fail"),
+    ];
+    let there = kinds.iter().filter(|(from, _)| *from <= args.shape.hosts);
+    let there: Vec<String> = there.map(|(_, kind)| format!("· {kind}\n")).collect();
     format!(
         "A small web of {} with some {} each, on this machine, with a name server of its own;\n\
-         nothing leaves it. Some hosts close a part of themselves in robots.txt, one asks for two\n\
-         seconds between visits, one has a robots.txt that never answers; there are redirects,\n\
-         missing pages, errors, slow and large ones. Results go to {data}\n",
+         nothing leaves it. It has\n{}Results go to {data}\n",
         counted(args.shape.hosts.into(), "host"),
         counted(args.shape.pages.into(), "page"),
+        there.concat(),
     )
 }
 
@@ -114,9 +123,6 @@ fn seen(report: &Report, web: &Sandbox) -> String {
         let urls = counted(status.urls.sleeping, "URL");
         lines.push(format!("· {urls} stay unvisited because a robots.txt refuses them."));
     }
-    for host in report.waiting.iter().take(3) {
-        lines.push(format!("· {} waits: {}.", host.host_key, host.reason));
-    }
     let (gone, redirects) = (outcome(Outcome::ClientError), outcome(Outcome::Redirect));
     if gone + redirects > 0 {
         let redirects = counted(redirects, "redirect");
@@ -126,7 +132,10 @@ fn seen(report: &Report, web: &Sandbox) -> String {
     let busy = outcome(Outcome::RateLimited);
     if busy > 0 {
         let times = counted(busy, "time");
-        lines.push(format!("· A host said 429 or 503 {times}, and was left alone as it asked."));
+        lines.push(format!(
+            "· Hosts said 429 or 503 {times}, and were left alone: as long as they asked, where \
+             they did, else for longer each time."
+        ));
     }
     if status.urls.dead > 0 {
         let urls = counted(status.urls.dead, "URL");
@@ -135,20 +144,38 @@ fn seen(report: &Report, web: &Sandbox) -> String {
     lines.join("\n")
 }
 
-fn what_next(data: &str) -> String {
-    let data = shell_word(data);
-    let commands = [
-        (format!("ls {data}/archive"), "every response as it came, WARC 1.1"),
-        (format!("head -n 1 {data}/pages/*.jsonl"), "a page: text, title, links"),
-        (format!("mehman hosts --data {data}"), "every host and what it waits for"),
-        (format!("mehman dead list --data {data}"), "what was given up, and why"),
+fn what_next(data: &str, program: &str) -> String {
+    let pages = first_pages(&Path::new(data).join("pages"));
+    let (data, program) = (shell_word(data), shell_word(program));
+    let mut commands = vec![(format!("ls {data}/archive"), "every response as it came, WARC 1.1")];
+    commands.extend(pages.map(|file| {
+        let file = shell_word(&file);
+        (format!("head -n 1 {file} | cut -c 1-300"), "a page: text, title, links")
+    }));
+    let contact = "--contact you@example.org --max-pages 100";
+    commands.extend([
+        (format!("{program} hosts --data {data}"), "every host and what it waits for"),
+        (format!("{program} dead list --data {data}"), "what was given up, and why"),
         (
-            "mehman crawl https://example.org/ --contact you@example.org --max-pages 100".into(),
+            format!("{program} crawl https://example.org/ {contact}"),
             "a real crawl; the contact is for the owners of sites",
         ),
-    ];
-    let lines = commands.map(|(command, about)| format!("  {command}\n      {about}"));
+    ]);
+    let lines: Vec<String> =
+        commands.iter().map(|(command, about)| format!("  {command}\n      {about}")).collect();
     format!("What next\n{}", lines.join("\n"))
+}
+
+/// The first file of page records, if there is one.
+fn first_pages(directory: &Path) -> Option<String> {
+    let entries = fs::read_dir(directory).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let files = entries.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    files.min()?.to_str().map(str::to_owned)
+}
+
+/// The program as it was called, so that what is shown can be called too.
+fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "mehman".to_owned())
 }
 
 #[cfg(test)]
@@ -168,6 +195,18 @@ mod tests {
         assert!(config.fetch.allow_networks[0].contains("127.0.10.1".parse().unwrap()));
         assert!(!config.fetch.allow_networks[0].contains("10.0.0.1".parse().unwrap()));
         web.shutdown().await;
+    }
+
+    #[test]
+    fn what_comes_next_can_be_typed_as_it_stands() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().to_str().unwrap();
+        assert!(!what_next(data, "target/debug/mehman").contains("head"));
+        fs::create_dir(root.path().join("pages")).unwrap();
+        fs::write(root.path().join("pages/0-1.jsonl"), "{}\n").unwrap();
+        let next = what_next(data, "target/debug/mehman");
+        assert!(next.contains(&format!("head -n 1 {data}/pages/0-1.jsonl | cut -c 1-300")));
+        assert!(next.contains("  target/debug/mehman hosts --data "), "{next}");
     }
 
     #[test]

@@ -16,11 +16,14 @@ use super::output::Output;
 use super::shapes::Page;
 use super::sheets;
 use crate::admin::{HostState, LetterItem, Status, UrlState};
-use crate::types::CrawlUrl;
+use crate::types::{CrawlUrl, DeadLetter, HostKey, tally};
 use crate::world::{Clock as _, TokioClock};
 
 /// Items of a list that a daemon is asked for at once.
 const PAGE: usize = 1000;
+
+/// Hosts of the same name that are named beside one that is not known.
+const NEAR_SHOWN_MAX: usize = 5;
 
 /// `status`.
 pub(super) async fn status(
@@ -58,7 +61,8 @@ pub(super) async fn hosts(
         Source::Directory(path) => {
             let offline = offline(&path, &whereabouts)?;
             let wanted = HostWish { state: args.state.as_deref(), domain };
-            listed(offline.hosts(&wanted, max.saturating_add(1)).await?, max)?
+            let found = offline.hosts(&wanted, max.saturating_add(1)).await?;
+            listed(found, max, |(shard, id, _)| format!("{shard}-{id}"), |(_, _, line)| line)?
         }
     };
     show_list(&page, args.extent, output, sheets::hosts)
@@ -72,14 +76,56 @@ pub(super) async fn host(
 ) -> anyhow::Result<Exit> {
     let whereabouts = Whereabouts::of(common, &args.remote)?;
     let found = match whereabouts.source().await? {
-        Source::Daemon(client) => known(client.get(&["v1", "hosts", &args.key], &[]).await)?,
+        Source::Daemon(client) => {
+            match known(client.get(&["v1", "hosts", &args.key], &[]).await)? {
+                Some(found) => found,
+                None => {
+                    let query = domain_of(&args.key).map(|domain| ("domain", domain));
+                    let query: Vec<_> = query.into_iter().collect();
+                    // Only a hint: without an answer the host is not known all the same.
+                    let near = pages(&client, "hosts", query, PAGE).await.ok();
+                    let near = near.map(|page| page.items).unwrap_or_default();
+                    let keys = near.iter().filter_map(|item| item.get("host_key")?.as_str());
+                    return Err(unknown_host(&args.key, keys.filter_map(HostKey::parse)));
+                }
+            }
+        }
         Source::Directory(path) => {
-            let found = offline(&path, &whereabouts)?.host(&args.key).await?;
-            found.map(|detail| serde_json::to_value(HostState::from(detail))).transpose()?
+            let offline = offline(&path, &whereabouts)?;
+            match offline.host(&args.key).await? {
+                Some(found) => serde_json::to_value(HostState::from(found))?,
+                None => {
+                    let wanted = HostWish { state: None, domain: domain_of(&args.key) };
+                    let near = offline.hosts(&wanted, PAGE).await?;
+                    let keys = near.into_iter().map(|(_, _, line)| line.host_key);
+                    return Err(unknown_host(&args.key, keys));
+                }
+            }
         }
     };
-    let found = found.with_context(|| format!("the host `{}` is not known", args.key))?;
     show_one(&found, output, sheets::host)
+}
+
+/// The key of a host by its key or its bare name.
+fn key_of(text: &str) -> Option<HostKey> {
+    let key = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+    HostKey::parse(&key)
+}
+
+fn domain_of(text: &str) -> Option<String> {
+    key_of(text).map(|key| key.domain().to_owned())
+}
+
+/// Names what is known of the same name: a port is easily forgotten.
+fn unknown_host(text: &str, near: impl Iterator<Item = HostKey>) -> anyhow::Error {
+    let wanted = key_of(text);
+    let same = near.filter(|key| wanted.as_ref().is_some_and(|wanted| wanted.host() == key.host()));
+    let same: Vec<String> = same.take(NEAR_SHOWN_MAX).map(|key| key.to_string()).collect();
+    let told = format!("the host `{text}` is not known; a port other than 80 or 443 is part of it");
+    match same.is_empty() {
+        true => anyhow::Error::msg(told),
+        false => anyhow::anyhow!("{told}; of this name are known: {}", same.join(", ")),
+    }
 }
 
 /// `urls`.
@@ -147,7 +193,8 @@ async fn dead_list(
         Source::Daemon(client) => pages(&client, "dead-letters", Vec::new(), max).await?,
         Source::Directory(path) => {
             let letters = offline(&path, &whereabouts)?.dead(max.saturating_add(1)).await?;
-            listed(letters.into_iter().map(LetterItem::from).collect(), max)?
+            let cursor = |(shard, letter): &(_, DeadLetter)| format!("{shard}-{}", letter.entry.id);
+            listed(letters, max, cursor, |(_, letter)| LetterItem::from(letter))?
         }
     };
     show_list(&page, extent, output, sheets::letters)
@@ -161,13 +208,22 @@ async fn dead_retry(args: &RetryArgs, common: &Common, output: &Output) -> anyho
         None => json!({ "urls": args.urls }),
     };
     let answer = client.post(&["v1", "dead-letters", "retry"], &body).await?;
+    let requeued = answer.get("requeued").and_then(Value::as_u64).unwrap_or(0);
     if output.is_json() {
         output.json(&answer)?;
     } else {
-        let requeued = answer.get("requeued").and_then(Value::as_u64).unwrap_or(0);
         output.line(&format!("{} put back", super::text::counted(requeued, "URL")));
     }
-    Ok(Exit::Done)
+    let named = u64::from(tally(args.urls.len()));
+    if requeued >= named {
+        return Ok(Exit::Done);
+    }
+    let what = match named {
+        1 => "the URL is no dead letter".to_owned(),
+        _ => format!("{} of the {named} URLs are no dead letters", named - requeued),
+    };
+    output.alert(&format!("{what}; `mehman dead list` shows those there are"));
+    Ok(Exit::Failed)
 }
 
 fn offline(path: &Path, whereabouts: &Whereabouts) -> anyhow::Result<Offline> {
@@ -195,12 +251,20 @@ async fn pages(
     }
 }
 
-/// A list from the data: one more than wanted says that there are more.
-fn listed<T: serde::Serialize>(mut items: Vec<T>, max: usize) -> anyhow::Result<Page> {
+/// A list from the data: one more than wanted says that there are more, and the last one shown
+/// where they begin, as a daemon says it.
+fn listed<T, L: serde::Serialize>(
+    mut items: Vec<T>,
+    max: usize,
+    cursor: impl Fn(&T) -> String,
+    line: impl Fn(T) -> L,
+) -> anyhow::Result<Page> {
     let more = items.len() > max;
     items.truncate(max);
-    let values: Result<Vec<Value>, _> = items.into_iter().map(serde_json::to_value).collect();
-    Ok(Page { items: values?, next: more.then(|| "more".to_owned()) })
+    let next = items.last().filter(|_| more).map(cursor);
+    let values: Result<Vec<Value>, _> =
+        items.into_iter().map(|item| serde_json::to_value(line(item))).collect();
+    Ok(Page { items: values?, next })
 }
 
 fn show_list(

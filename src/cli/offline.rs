@@ -18,8 +18,8 @@ use crate::protocol::shard::{HostDetail, HostSummary};
 use crate::protocol::{HostPhase, HostView};
 use crate::storage::{DataDir, ShardStore, StoreOptions};
 use crate::types::{
-    CrawlUrl, DeadLetter, HostCounts, HostKey, HostRecord, RobotsKept, RobotsRecord, ShardId,
-    Timestamp, UrlId, UrlView, tally,
+    CrawlUrl, DeadLetter, HostCounts, HostId, HostKey, HostRecord, RobotsKept, RobotsRecord,
+    ShardId, Timestamp, UrlId, UrlView, tally,
 };
 use crate::world::{Clock, Dice, Objects, SeededDice, TokioClock};
 
@@ -71,7 +71,7 @@ impl Offline {
         &self,
         wanted: &HostWish<'_>,
         max: usize,
-    ) -> anyhow::Result<Vec<HostSummary>> {
+    ) -> anyhow::Result<Vec<(ShardId, HostId, HostSummary)>> {
         let mut found = Vec::new();
         for shard in self.shards() {
             let store = self.store(shard).await?;
@@ -81,9 +81,11 @@ impl Offline {
                 after = rows.last().map(|(id, ..)| *id);
                 let exhausted = rows.len() < ROWS;
                 let now = self.clock.now();
-                let lines =
-                    rows.into_iter().map(|(_, record, counts)| summary(&record, &counts, now));
-                found.extend(lines.filter(|line| wanted.fits(line)).take(max - found.len()));
+                let lines = rows
+                    .into_iter()
+                    .map(|(id, record, counts)| (shard, id, summary(&record, &counts, now)));
+                let lines = lines.filter(|(_, _, line)| wanted.fits(line));
+                found.extend(lines.take(max - found.len()));
                 if exhausted || found.len() == max {
                     break;
                 }
@@ -143,7 +145,7 @@ impl Offline {
     }
 
     /// Dead letters in the order of shards and ids.
-    pub(super) async fn dead(&self, max: usize) -> anyhow::Result<Vec<DeadLetter>> {
+    pub(super) async fn dead(&self, max: usize) -> anyhow::Result<Vec<(ShardId, DeadLetter)>> {
         let mut found = Vec::new();
         for shard in self.shards() {
             let store = self.store(shard).await?;
@@ -153,7 +155,7 @@ impl Offline {
                 let rows = store.dead(after, wanted).await?;
                 after = rows.last().map(|letter| letter.entry.id);
                 let exhausted = rows.len() < wanted;
-                found.extend(rows);
+                found.extend(rows.into_iter().map(|letter| (shard, letter)));
                 if exhausted {
                     break;
                 }

@@ -41,7 +41,10 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
         node = Node::start(options) => node.context("the daemon did not start")?,
     };
     let announced = Announced::announce(&listener, &config.data.dir, output)?;
+    let address = listener.local_addr()?;
     node.serve_admin(listener);
+    let epochs = node.epochs().await;
+    info!(%address, shards = config.frontier.shards, ?epochs, "started");
     let exit = watch(&node, &mut signals, common).await;
     tokio::select! {
         biased;
@@ -51,6 +54,7 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
         }
     }
     announced.withdraw()?;
+    info!("stopped");
     Ok(exit)
 }
 

@@ -222,6 +222,11 @@ impl Node {
         progress::collect(&self.plan).await
     }
 
+    /// The term of each shard, for the log.
+    pub async fn epochs(&self) -> Vec<u32> {
+        progress::epochs(&self.plan).await
+    }
+
     /// Whether an operator asked it to end (`POST /v1/drain`); returns when one does.
     pub async fn drained(&self) {
         let mut phase = self.phase.clone();

@@ -54,6 +54,14 @@ pub(super) async fn collect(plan: &Plan) -> Progress {
     progress
 }
 
+/// The terms of the shards that say so, in order.
+pub(super) async fn epochs(plan: &Plan) -> Vec<u32> {
+    let routes = std::sync::Arc::clone(&plan.routes.borrow());
+    let views = routes.all().map(|route| look(&route.shard, ShardMsg::Observe));
+    let views = futures::future::join_all(views).await;
+    views.into_iter().flatten().map(|view| view.epoch).collect()
+}
+
 impl Progress {
     fn add(&mut self, view: &ShardView) {
         let at_work = view.in_flight + view.offers + view.admitting + view.parsing;

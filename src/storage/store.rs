@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use slatedb::admin::Admin;
 use slatedb::{Db, KeyValue, VersionedManifest};
 use tokio::sync::Mutex;
-use tracing::info;
+use tracing::debug;
 
 use super::batch::Batch;
 use super::codec;
@@ -113,7 +113,12 @@ impl ShardStore {
         let db = engine(&options, Arc::clone(&clock)).await?;
         let fresh = known_format(&db).await?;
         let (found, epoch) = recover(&db, &clock).await?;
-        info!(shard = options.shard.0, epoch = epoch.0, batch = found.batch.number, "store opened");
+        debug!(
+            shard = options.shard.0,
+            epoch = epoch.0,
+            batch = found.batch.number,
+            "store opened"
+        );
         let store = Self {
             inner: Arc::new(Inner {
                 db,

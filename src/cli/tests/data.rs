@@ -119,6 +119,12 @@ async fn data_that_no_daemon_has_answers_in_the_same_shapes() {
     let some = run(Form::Text, &["hosts", "--limit", "2", "--data", data]).await;
     assert_eq!(some.results.lines().count(), 3, "{}", some.results);
     assert!(some.notes.contains("--all"));
+    let first = run(Form::Json, &["hosts", "--limit", "1", "--data", data]).await;
+    let first: Value = serde_json::from_str(&first.results).unwrap();
+    let cursor = first["next"].as_str().unwrap().split_once('-').unwrap();
+    assert!(cursor.0.parse::<u16>().is_ok() && cursor.1.len() == 16, "{first}");
+    let near = run(Form::Text, &["host", "c.test", "--data", data]).await;
+    assert!(near.notes.ends_with("of this name are known: http://c.test:81\n"), "{}", near.notes);
     let one = run(Form::Json, &["hosts", "--domain", "b.test", "--data", data]).await;
     assert!(one.results.contains("https://b.test") && !one.results.contains("a.test"));
     let none = run(Form::Text, &["hosts", "--state", "ready", "--data", data]).await;

@@ -167,3 +167,28 @@ async fn a_drained_shard_comes_to_rest() {
     assert_eq!((view.in_flight, view.unwritten, view.offers), (0, 0, 0));
     assert_eq!(view.urls.queued + view.urls.deferred + view.pages, 50);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_hosts_adds_up_while_a_request_is_in_flight() {
+    let web: Web = Arc::new(|lease| match lease.kind {
+        LeaseKind::Robots { .. } => Reply { robots: Some(""), ..Reply::of(Outcome::Ok) },
+        LeaseKind::Page => Reply::lost(),
+    });
+    let rig = Rig::crawling(Setting::default(), web).await;
+    rig.admit_paths("a.test", 5).await;
+    rig.until_visits(2, secs(60)).await;
+    rig.pass(secs(1)).await;
+    let view = rig.view().await;
+    assert_eq!((view.in_flight, view.pages_in_flight), (1, 1), "{view:#?}");
+    assert_eq!((view.urls.queued, view.queued()), (5, 4));
+    let next = view.next_wake.unwrap();
+    assert!(next <= rig.now() + secs(10), "the end of the lease is no request: {next}");
+    assert_eq!((view.hosts_ready, view.hosts_waiting, view.hosts_parked), (0, 0, 0));
+    let waiting = HostFilter {
+        limit: 10,
+        phase: Some(crate::protocol::HostPhase::Waiting),
+        ..HostFilter::default()
+    };
+    let listed = rig.ask(|answer| ShardMsg::ListHosts(waiting, answer)).await.unwrap();
+    assert_eq!(listed.hosts, []);
+}
