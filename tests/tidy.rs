@@ -248,6 +248,55 @@ fn actors_md_lists_every_message() {
     none(&missing.chain(extra).collect::<Vec<String>>());
 }
 
+/// From one document to another, or to a folder; what is behind `#` is not looked at.
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for path in documents() {
+        let home = root().join(&path);
+        let home = home.parent().unwrap();
+        for link in links_written(&read(&path)) {
+            let target = link.split('#').next().unwrap_or_default();
+            seen += 1;
+            if !target.is_empty() && !home.join(target).exists() {
+                faults.push(format!("{path}: {link}"));
+            }
+        }
+    }
+    assert!(seen > 20, "the scan finds no links: {seen}");
+    none(&faults);
+}
+
+/// A requirement has a row in `docs/requirements.md`, or nobody knows what its id asks for.
+#[test]
+fn every_id_of_a_requirement_is_explained() {
+    let explained = read("docs/requirements.md");
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for source in sources(&["src", "tests", "examples"]) {
+        for (number, (line, code)) in source.text.lines().zip(source.code.lines()).enumerate() {
+            let comment = line.trim_start().strip_prefix("//").filter(|_| code.trim().is_empty());
+            for id in ids_cited(comment.unwrap_or_default()) {
+                seen += 1;
+                if !explained.contains(&format!("\n| {id} |")) {
+                    faults.push(format!("{}:{}: {id}", source.path, number + 1));
+                }
+            }
+        }
+    }
+    assert!(seen > 100, "the scan finds no ids: {seen}");
+    none(&faults);
+}
+
+#[test]
+fn the_scan_sees_links_and_ids() {
+    let text = "[a](b.md) [c](https://d.test/) `[[e]]`\n```\n[f](g)\n```\n[h](i#j)";
+    assert_eq!(links_written(text), ["b.md", "i#j"]);
+    assert_eq!(ids_cited("/ F4: as asked (R1, H2); see U1 alone"), ["F4", "R1", "H2"]);
+    assert!(ids_cited("! I8: 4 (I3). H-2: (S-1), (UTF8) (C1 controls)").is_empty());
+}
+
 #[test]
 fn the_scan_sees_code_and_nothing_else() {
     let text = "let a = \"// no\"; // crate::cli\nlet b = 'x'; /* pg:: */ fn c<'a>() {}\n";
@@ -269,6 +318,39 @@ fn the_scan_sees_code_and_nothing_else() {
 
 fn none(faults: &[String]) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+fn documents() -> Vec<String> {
+    let is_ours = |path: &String| path.ends_with(".md") && !path.starts_with("tests/data/");
+    files("").into_iter().filter(is_ours).collect()
+}
+
+/// The targets of links that do not leave the repository; what stands between fences is no link.
+fn links_written(text: &str) -> Vec<String> {
+    let prose = text.split("```").step_by(2).collect::<String>();
+    let targets = prose.split("](").skip(1).filter_map(|after| after.split(')').next());
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+/// Ids of requirements where a comment names them: at its beginning with a colon, or in brackets
+/// with nothing else. Invariants (I1 to I8) have a table of their own.
+fn ids_cited(comment: &str) -> Vec<&str> {
+    let head = comment.trim_start_matches(['/', '!']).split_once(':').map_or("", |(head, _)| head);
+    let inside = comment.split('(').skip(1).filter_map(|after| after.split_once(')'));
+    let groups = std::iter::once(head).chain(inside.map(|(inside, _)| inside));
+    let lists = groups.map(|group| group.split([',', '\u{2013}']).map(str::trim));
+    let lists = lists.map(Iterator::collect::<Vec<&str>>);
+    lists.filter(|list| list.iter().all(|word| is_id(word))).flatten().filter(is_required).collect()
+}
+
+fn is_id(word: &str) -> bool {
+    let is_letter = |letter: char| "FRDHOPCTAUBSI".contains(letter);
+    let number = word.strip_prefix(is_letter).unwrap_or_default();
+    (1..3).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_required(id: &&str) -> bool {
+    !id.starts_with('I')
 }
 
 fn height_of(module: &str) -> Option<usize> {

@@ -1,8 +1,8 @@
 //! How long a host is left alone after an exchange (F4).
 //!
 //! The longest of what the operator asks, what the site asks and what the last exchange cost the
-//! site. Of these only our own part, the cost, has a cap that an operator sets. A Crawl-delay is
-//! obeyed as it stands, but bounded at a year so that sums of times stay in range. Jitter only adds.
+//! site. Of these only our own part, the cost, has a cap of ours. A Crawl-delay is obeyed as it
+//! stands, and bounded at a year only so that sums of times stay in range. Jitter only adds.
 
 use std::time::Duration;
 

@@ -2,9 +2,10 @@
 //!
 //! - L-1 The newest opener owns the shard; whoever had it before fails as [`StoreError::Fenced`].
 //! - L-2 A batch is in as a whole or not at all; a flush makes durable all that came before it.
-//! - L-3 Events are numbered without gaps in the order of their batches, over restarts too; a number
-//!   that was given to a batch of unknown fate is not given again.
-//! - L-4 The epoch is durable before [`ShardStore::open`] answers, and higher than every one before.
+//! - L-3 Events are numbered without gaps in the order of their batches, over restarts too; a
+//!   number that was given to a batch of unknown fate is not given again.
+//! - L-4 The epoch is durable before [`ShardStore::open`] answers, and higher than every one
+//!   before.
 //!
 //! It does not decide when to flush: the shard does, who knows what waits for it.
 
