@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use expect_test::{expect, expect_file};
 use mehman::config::{
-    Config, ConfigChange, CoordinatorKind, Effect, Identity, OutputKind, Oversize, Purpose,
-    ScopeMode, Secrets, keys,
+    Config, ConfigChange, Effect, Identity, OutputKind, Oversize, Purpose, ScopeMode, Secrets, keys,
 };
 use mehman::types::HostKey;
 use proptest::prelude::*;
@@ -69,7 +68,7 @@ fn profiles_say_what_their_systems_are_known_for() {
     assert_eq!(billion.politeness.per_domain_min_delay, Duration::from_secs(70));
     assert_eq!(billion.fetch.max_body.bytes(), 250_000);
     assert_eq!(billion.fetch.oversize, Oversize::Truncate);
-    assert_eq!(load("ring.toml").cluster.coordinator, CoordinatorKind::Etcd);
+    assert_eq!(load("ring.toml").frontier.shards, 256);
     let training = load("training-text.toml");
     assert!(training.output.iter().all(|output| output.purpose == Purpose::AiTrain));
     assert_eq!(training.fetch.oversize, Oversize::Skip);

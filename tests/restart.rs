@@ -1,9 +1,9 @@
 //! A2: kill -9 at any moment. The same command goes on: nothing is lost, nothing appears twice,
 //! no host is asked sooner than it would have been.
 
-mod support;
-
 #![expect(clippy::print_stdout, reason = "the seed of a run is printed before it fails")]
+
+mod support;
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn check_archive(home: &Home) {
         let pointer = &page["archive"];
         let line = index.iter().find(|line| {
             line.fields["filename"] == pointer["file"]
-                && line.fields["offset"] == pointer["offset"].to_string()
+                && line.fields["offset"].as_str() == Some(pointer["offset"].to_string().as_str())
         });
         let line = line.unwrap_or_else(|| panic!("not in the index: {pointer}"));
         assert_eq!(line.fields["url"], page["url"]);

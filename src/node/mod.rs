@@ -8,6 +8,7 @@ mod memory;
 mod settings;
 mod plan;
 mod part;
+mod shards;
 mod root;
 mod orders;
 mod progress;
@@ -22,7 +23,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Status};
-use crate::cluster::SingleNode;
 use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
@@ -89,6 +89,7 @@ impl Node {
         settings::outputs(config)?;
         settings::archive(config)?;
         settings::parse(config)?;
+        let coordinator = settings::coordinator(config)?;
         let directory = DataDir::open(&config.data.dir)?;
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::system());
         let snapshots = Arc::new(SledSnapshots::open(&directory.snapshots())?);
@@ -105,7 +106,7 @@ impl Node {
             snapshots: Arc::clone(&snapshots) as _,
             spool: Arc::new(DirectorySpool::new(directory.path())),
             objects,
-            coordinator: Arc::new(SingleNode),
+            coordinator,
             clock,
         };
         let mut node = Self::start_in(options, world).await?;

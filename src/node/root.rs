@@ -18,6 +18,7 @@ use super::error::NodeError;
 use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
+use super::shards;
 use crate::archive::{ArchiveActor, ArchiveArgs};
 use crate::discovery::{DiscoveryActor, DiscoveryArgs};
 use crate::fetch::{FetchContext, Fetchers};
@@ -174,6 +175,7 @@ impl RootState {
         let plan = Arc::clone(&self.plan);
         let open = |source| NodeError::Store { shard, source: Box::new(source) };
         let store = ShardStore::open(store_options(&plan, shard)).await.map_err(open)?;
+        shards::agree(&store, plan.config().frontier.shards).await?;
         let outputs = settings::outputs(&plan.config())?;
         let mut committed = Vec::new();
         for output in &outputs {

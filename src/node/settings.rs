@@ -10,6 +10,7 @@ use super::error::NodeError;
 use super::memory::MemoryPlan;
 use crate::admin::{AdminSettings, Token};
 use crate::archive::{ArchiveFormat, ArchiveSettings, CrawlerInfo};
+use crate::cluster::SingleNode;
 use crate::config::{self, Config};
 use crate::discovery::DiscoverySettings;
 use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
@@ -29,7 +30,7 @@ use crate::policy::robots::{LongUnreachable, RobotsSettings};
 use crate::policy::scope::{RuleSet, ScopeMode, ScopeRule, ScopeSettings};
 use crate::policy::traps::TrapSettings;
 use crate::types::{HostKey, IpNetwork, LinkKind};
-use crate::world::{ExchangeLimits, Oversize, Wanted};
+use crate::world::{Coordinator, ExchangeLimits, Oversize, Wanted};
 
 /// Fingerprints take 16 bytes, and the cache around them a little more.
 const FINGERPRINT_BYTES: u64 = 20;
@@ -104,7 +105,6 @@ fn host_policy(config: &Config) -> crate::frontier::HostPolicy {
             },
             lease: config.retry.lease,
             robots: Arc::clone(&robots),
-            max_redirects: config.fetch.max_redirects,
             window: u16::try_from(config.frontier.window).unwrap_or(u16::MAX),
             bands: config.frontier.bands,
             ahead: config.data.flush_interval,
@@ -122,7 +122,6 @@ fn robots(config: &Config) -> RobotsSettings {
             config::LongUnreachable::Refuse => LongUnreachable::Refuse,
             config::LongUnreachable::AllowAfter(after) => LongUnreachable::AllowAfter(after),
         },
-        max_redirects: config.fetch.max_redirects,
         ..RobotsSettings::default()
     }
 }
@@ -328,6 +327,18 @@ pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError>
         })
     });
     outputs.collect()
+}
+
+/// Who hands out the shards; a coordinator that this build lacks is refused.
+pub(super) fn coordinator(config: &Config) -> Result<Arc<dyn Coordinator>, NodeError> {
+    match config.cluster.coordinator {
+        config::CoordinatorKind::None => Ok(Arc::new(SingleNode)),
+        config::CoordinatorKind::Etcd => Err(NodeError::Setting {
+            key: "cluster.coordinator".to_owned(),
+            why: "this build has no \"etcd\"; wanted \"none\", one node that owns every shard"
+                .to_owned(),
+        }),
+    }
 }
 
 /// What the admin interface shows and obeys.

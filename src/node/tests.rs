@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::*;
+use crate::cluster::SingleNode;
 use crate::storage::MemorySnapshots;
 use crate::telemetry::Counter;
 use crate::types::Reason;

@@ -66,7 +66,12 @@ impl JsonLines {
 
     /// Gathers a document; false when this output leaves it out.
     pub(super) fn add(&mut self, document: &Document) -> bool {
-        if self.purpose == Purpose::Search && says_noindex(document) {
+        let unwanted = match self.purpose {
+            Purpose::Search => says_noindex(document),
+            Purpose::AiTrain | Purpose::AiInput => says_a_wish(document),
+            Purpose::Archive => false,
+        };
+        if unwanted {
             return false;
         }
         let buffer = self.files.gathered();
@@ -82,6 +87,13 @@ impl JsonLines {
         let state = postcard::to_stdvec(&append.end()).expect("two numbers have a form");
         Some((append, (self.name.clone(), state)))
     }
+}
+
+/// R6: the page says something about its use. Whatever it says, models do without the page: the
+/// wishes are kept as found and not yet weighed, and the careful reading is no.
+fn says_a_wish(document: &Document) -> bool {
+    !document.usage.is_empty()
+        || document.robots.iter().any(|directive| directive.starts_with("noai"))
 }
 
 /// R4: the page asks to be left out of indexes.

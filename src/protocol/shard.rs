@@ -232,6 +232,8 @@ pub enum StoreReply {
     SleepersRead(HostId, Result<(Vec<QueueEntry>, bool), StoreFault>),
     /// Pages that wait for a parser.
     ToParseRead(Result<Vec<ToParse>, StoreFault>),
+    /// Keys of the URL table after this one, for a filter that has to be made again.
+    FilterRead(Option<UrlId>, Result<Vec<UrlId>, StoreFault>),
     /// Dead letters to be queued again.
     DeadRead(Result<Vec<DeadLetter>, StoreFault>, Answer<Result<u64, String>>),
     /// The row of a sleeping host that an operator's order is for.
@@ -252,6 +254,7 @@ impl StoreReply {
             Self::DueRead(read) => done(read),
             Self::SleepersRead(_, read) => done(read),
             Self::ToParseRead(read) => done(read),
+            Self::FilterRead(_, read) => done(read),
             Self::DeadRead(read, _) => done(read),
             Self::OrderRead(..) => Some(Ok(())),
         }

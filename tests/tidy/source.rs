@@ -35,8 +35,9 @@ impl Source {
     }
 
     /// Is it compiled for tests alone?
-    fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
+    pub(crate) fn is_test(&self) -> bool {
+        ["tests.rs", "testing.rs"].iter().any(|name| self.path.ends_with(name))
+            || self.path.split('/').any(|folder| folder == "tests" || folder == "testing")
     }
 
     /// The code that is not a test, with line numbers.

@@ -46,6 +46,7 @@ impl Shard {
             StoreReply::DueRead(read) => self.due_read(read),
             StoreReply::SleepersRead(host, read) => self.sleepers_read(host, read),
             StoreReply::ToParseRead(read) => self.backlog_read(read),
+            StoreReply::FilterRead(after, read) => self.filter_read(after, read),
             StoreReply::DeadRead(read, answer) => self.dead_read(read, answer),
             StoreReply::OrderRead(order, row, answer) => self.order_read(order, row, answer),
         }

@@ -6,17 +6,20 @@ use ractor::ActorRef;
 
 use super::admit::Admissions;
 use super::commit::Commit;
-use super::state::{Backlog, Closing, Granted, Shard, ShardArgs, Stage, Totals};
+use super::state::{Backlog, Closing, Granted, Shard, ShardArgs, Stage, Totals, fault};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
 use crate::policy::ready::ReadyQueue;
 use crate::protocol::ShardMsg;
+use crate::protocol::shard::{StoreFault, StoreReply};
 use crate::storage::{Filter, Fingerprints, StoreError};
-use crate::types::{EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome};
+use crate::types::{EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, UrlId};
 
 /// Hosts are read in pages of this many.
 const HOSTS_PAGE: usize = 1000;
-/// URLs that a new filter has room for.
+/// Keys are read for the filter in pages of this many.
+const FILTER_PAGE: usize = 5000;
+/// URLs that a new filter has room for, at least.
 const FILTER_CAPACITY: u64 = 100_000;
 /// The row that counts the shard's pages.
 pub(super) const PAGES_ROW: &str = "pages";
@@ -30,11 +33,8 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let next_due = store.next_due().await?;
     let backlog = !store.to_parse(None, 1).await?.is_empty();
     let pages = store.meta(PAGES_ROW).await?;
-    let filter = match store.load_filter().await {
-        Some(filter) => filter,
-        None => rebuild_filter(&args).await?,
-    };
-    let mut shard = empty(me, args, filter);
+    let filter = store.load_filter().await;
+    let mut shard = empty(me, args);
     shard.commit = Commit::new(last_event);
     shard.next_due = next_due;
     shard.backlog = if backlog { Backlog::Waiting } else { Backlog::Empty };
@@ -51,6 +51,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
             shard.found(id, &record, counts);
         }
     }
+    shard.begin_filter(filter);
     for lease in leases {
         match reopened {
             true => shard.wait_out(lease),
@@ -65,19 +66,7 @@ async fn last_event(args: &ShardArgs) -> Result<EventSeq, StoreError> {
     Ok(args.store.last_event().await)
 }
 
-/// A filter over exactly the table's keys, read once where none was kept.
-async fn rebuild_filter(args: &ShardArgs) -> Result<Filter, StoreError> {
-    let mut filter = Filter::empty(FILTER_CAPACITY, args.world.dice.throw());
-    let mut after = None;
-    loop {
-        let ids = args.store.url_ids(after, HOSTS_PAGE).await?;
-        let Some(last) = ids.last() else { return Ok(filter) };
-        after = Some(*last);
-        ids.iter().for_each(|id| filter.insert(id));
-    }
-}
-
-fn empty(me: ActorRef<ShardMsg>, args: ShardArgs, filter: Filter) -> Shard {
+fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
     let opened_at = args.world.clock.now();
     let settings = std::sync::Arc::clone(&args.settings.borrow());
     let secret = args.world.dice.throw();
@@ -113,7 +102,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs, filter: Filter) -> Shard {
         arriving: BTreeMap::new(),
         ends: BTreeMap::new(),
         fingerprints: Fingerprints::new(settings.fingerprints, secret),
-        filter,
+        filter: Filter::unknown(FILTER_CAPACITY, secret),
         admissions: Admissions::default(),
         next_due: None,
         late_due: None,
@@ -135,6 +124,51 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs, filter: Filter) -> Shard {
 }
 
 impl Shard {
+    /// D2: the filter that was kept, if it is of this very store; else one that says "maybe" until
+    /// the table has been read behind the crawl, so that a large table delays no start.
+    fn begin_filter(&mut self, kept: Option<Filter>) {
+        let known = self.totals.counts.known;
+        match kept {
+            Some(filter) => self.filter = filter,
+            None => {
+                let seed = self.world.dice.throw();
+                self.filter = Filter::unknown(FILTER_CAPACITY.max(known * 2), seed);
+                if known == 0 {
+                    self.filter.complete();
+                } else {
+                    self.read_filter(None);
+                }
+            }
+        }
+    }
+
+    /// The next keys of the table, for the filter.
+    fn read_filter(&self, after: Option<UrlId>) {
+        self.read(|store| async move {
+            let ids = store.url_ids(after, FILTER_PAGE).await;
+            ShardMsg::Store(StoreReply::FilterRead(after, ids.map_err(fault)))
+        });
+    }
+
+    /// Keys of the table; those that were admitted meanwhile are in the filter already.
+    pub(super) fn filter_read(
+        &mut self,
+        after: Option<UrlId>,
+        read: Result<Vec<UrlId>, StoreFault>,
+    ) {
+        match read {
+            Ok(ids) => {
+                ids.iter().for_each(|id| self.filter.insert(id));
+                match ids.last() {
+                    Some(last) if ids.len() == FILTER_PAGE => self.read_filter(Some(*last)),
+                    Some(_) | None => self.filter.complete(),
+                }
+            }
+            // The filter only saves reads; it is read on when the store answers again.
+            Err(_) => self.read_filter(after),
+        }
+    }
+
     /// A host of the store: at rest until its time comes (I3: as if it was just visited).
     fn found(&mut self, id: crate::types::HostId, record: &HostRecord, counts: HostCounts) {
         if record.key.id() != id {

@@ -27,7 +27,6 @@ pub(in crate::frontier) fn host_settings() -> HostSettings {
         retries: Retries { base: secs(30), factor: 4.0, max_attempts: 5 },
         lease: secs(300),
         robots: Arc::new(RobotsSettings::default()),
-        max_redirects: 5,
         window: 16,
         bands: [8, 4, 2, 1],
         ahead: secs(1),

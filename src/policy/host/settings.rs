@@ -21,8 +21,6 @@ pub struct HostSettings {
     pub lease: Duration,
     /// `[robots]`.
     pub robots: Arc<RobotsSettings>,
-    /// `fetch.max_redirects`.
-    pub max_redirects: u8,
     /// `frontier.window`.
     pub window: u16,
     /// `frontier.bands`.
