@@ -318,7 +318,7 @@ async fn a_hang_up_reloads_the_delay_and_a_bad_file_changes_nothing() {
     home.configure(&LOCAL.replace("20ms", "600ms"));
     daemon.running.signal("-HUP");
     until("the new delay", 20, async || {
-        daemon.running.said().contains("configuration changed").then_some(())
+        daemon.running.said().contains("configuration reloaded").then_some(())
     })
     .await;
     let asked = site.requests().len();
