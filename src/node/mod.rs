@@ -144,7 +144,7 @@ impl Node {
             .await
             .map_err(root::why_not_started)?;
         let (control, orders) = mpsc::channel(ORDERS_MAX);
-        // A crawl is asked for now; a daemon goes on as its operator left it.
+        // A crawl is meant to run; a daemon goes on as its operator left it.
         let paused = match purpose {
             Purpose::Crawl => {
                 orders::pause_shards(&plan, false).await;
