@@ -163,6 +163,8 @@ async fn every_route_of_the_interface_answers_with_what_it_promises() {
         assert_eq!(figures.get(name), Some(&value), "{name} in {figures:?}");
     }
 
+    // An event is visible once it is durable.
+    events::silence(client).await;
     let found = events::read_all(client).await;
     events::check(&found);
     for number in 1..PAGES {
