@@ -49,7 +49,9 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
     tokio::select! {
         biased;
         _ = signals.next() => return Err(Interrupted.into()),
-        stopped = node.stop(STOP_LIMIT) => stopped.map(drop).context("the daemon did not stop in order")?,
+        stopped = node.stop(STOP_LIMIT) => {
+            stopped.map(drop).context("the daemon did not stop in order")?;
+        }
     }
     announced.withdraw()?;
     info!("stopped");
