@@ -319,8 +319,9 @@ mod tests {
         let urls = ["https://c.test/".to_owned(), "nothing".to_owned()];
         let told = gather(&urls, Some(&file)).await.unwrap_err().to_string();
         let expected = format!(
-            "2 seeds cannot be crawled\n  argument 2: `nothing`: not a URL: it has no scheme; \
-             try https://nothing/\n  {}, line 3: `mailto:b@a.test`: the scheme `mailto` is not http or https",
+            "2 seeds cannot be crawled\n  argument 2: `nothing`: not a URL: it has no scheme; try \
+             https://nothing/\n  {}, line 3: `mailto:b@a.test`: the scheme `mailto` is not http or \
+             https",
             file.display()
         );
         assert_eq!(told, expected);

@@ -50,7 +50,7 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
         biased;
         _ = signals.next() => return Err(Interrupted.into()),
         stopped = node.stop(STOP_LIMIT) => {
-            stopped.context("the daemon did not stop in order")?;
+            stopped.map(drop).context("the daemon did not stop in order")?;
         }
     }
     announced.withdraw()?;
