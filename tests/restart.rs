@@ -117,3 +117,16 @@ async fn kill_9_at_any_moment_loses_nothing_and_repeats_nothing() {
 async fn kill_9_at_other_moments_loses_nothing_either() {
     killed_again_and_again(2).await;
 }
+
+/// `MEHMAN_TEST_SEEDS=3..40 cargo test --test restart -- --ignored`, at night.
+#[ignore = "takes ten seconds a seed"]
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_9_at_many_more_moments() {
+    let wanted = std::env::var("MEHMAN_TEST_SEEDS").unwrap_or_else(|_| "3..8".to_owned());
+    let (from, to) = wanted.split_once("..").expect("seeds such as 3..40");
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    for seed in number(from)..number(to) {
+        println!("seed {seed}");
+        Box::pin(killed_again_and_again(seed)).await;
+    }
+}
