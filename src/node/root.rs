@@ -33,6 +33,8 @@ use crate::storage::{ShardStore, StoreOptions};
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::types::{CrawlUrl, ShardId};
 
+/// The pool that is started when all else is.
+pub(super) const STARTED_LAST: &str = "parse";
 /// A shard that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// Owners of address clocks: a few, so that one busy address does not hold up all.
@@ -305,7 +307,7 @@ impl RootState {
             jobs: plan.parse_jobs.receiver.clone(),
             clock: Arc::clone(&plan.world.clock),
         };
-        self.start_pool(Part::Parsers, "parse", setup).await
+        self.start_pool(Part::Parsers, STARTED_LAST, setup).await
     }
 
     async fn start_pool<K: WorkerKind>(
@@ -453,7 +455,7 @@ fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
         clock: Arc::clone(&plan.world.clock),
         seed: plan.world.dice.throw(),
         memory_bytes_max: plan.memory.unflushed / shards,
-        cache: Some(Arc::clone(&plan.cache)),
+        cache: plan.cache.clone(),
         shard,
     }
 }
