@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::asked::{Asked, Wishes};
 use super::rules::SiteRules;
+use super::site::Robots;
 use super::trace::Trace;
 use super::web::Web;
 use crate::config::Config;
@@ -24,6 +25,8 @@ use crate::types::{CrawlUrl, HostKey, Timestamp};
 
 /// A page may be sent so long after its robots decision has ended: the lease was granted before.
 const DECISION_SLACK: Duration = Duration::from_secs(300);
+/// Redirects that are followed from a robots.txt.
+const REDIRECTS_MAX: usize = 5;
 /// Violations that are kept in words.
 const VIOLATIONS_KEPT: usize = 20;
 
@@ -197,12 +200,14 @@ impl History {
         }
         if let Some(site) = self.web.rules_of(&request.url) {
             let view = state.sites.entry(site.key.clone()).or_default();
-            self.note_robots(view, at, &end, told);
+            let circles = site.robots == Robots::Loop;
+            self.note_robots(view, (at, &end), told, circles);
         }
     }
 
     /// What came for a robots.txt.
-    fn note_robots(&self, view: &mut SiteView, at: Timestamp, end: &End, told: Told) {
+    fn note_robots(&self, view: &mut SiteView, end: (Timestamp, &End), told: Told, circles: bool) {
+        let (at, end) = end;
         let cache = self.limits.robots_cache;
         let good_for = told.max_age.unwrap_or(cache).max(Duration::from_secs(300)).min(cache);
         let status = match end {
@@ -211,10 +216,14 @@ impl History {
             End::Crashed => return,
             End::HungUp | End::Refused | End::Died => 0,
         };
-        view.hops = if (300..400).contains(&status) { view.hops + 1 } else { 0 };
-        if (300..400).contains(&status) && view.hops <= 5 {
-            return;
+        if (300..400).contains(&status) {
+            // Where it leads to is asked next; one that leads in a circle allows all in the end.
+            view.hops += 1;
+            if !circles || view.hops <= REDIRECTS_MAX {
+                return;
+            }
         }
+        view.hops = 0;
         match (status, told.rules) {
             (_, Some(rules)) => {
                 let delay = rules.delay();
@@ -381,3 +390,6 @@ impl fmt::Display for End {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,7 @@ pub(super) enum Robots {
     BusyUntil(Timestamp, SiteRules),
     /// The first rules until this time, then the others; good for ten minutes only.
     Changing(Timestamp, SiteRules, SiteRules),
-    /// Rules until this time, then 503 for ever.
+    /// Rules until this time, then 500 for ever: the last good copy serves on.
     DownFrom(Timestamp, SiteRules),
     /// A redirect within the site.
     Moved(SiteRules),
@@ -138,7 +138,7 @@ impl Site {
                 let rules = if at < *from { before } else { after };
                 Reply::rules(rules).with("Cache-Control", "max-age=600")
             }
-            Robots::DownFrom(from, _) if at >= *from => Reply::status(503),
+            Robots::DownFrom(from, _) if at >= *from => Reply::status(500),
             Robots::DownFrom(_, rules) => Reply::rules(rules).with("Cache-Control", "max-age=900"),
             Robots::Moved(_) => Reply::status(301).with("Location", ROBOTS_MOVED),
             Robots::Away(other, _) => {

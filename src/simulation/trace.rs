@@ -21,6 +21,7 @@ impl Trace {
     /// One more line.
     pub(super) fn note(&mut self, line: impl Display) {
         let line = line.to_string();
+        tracing::debug!("{line}");
         self.hash.update(line.as_bytes());
         self.hash.update(b"\n");
         if self.lines.len() == LINES_KEPT {
