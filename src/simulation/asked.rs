@@ -21,7 +21,7 @@ pub(super) struct Wishes(Vec<(Timestamp, Asked)>);
 const WISHES_KEPT: usize = 64;
 
 impl Wishes {
-    /// What it asks for now.
+    /// What it asks for at present.
     pub(super) fn last(&self) -> Asked {
         self.0.last().map_or_else(Asked::default, |(_, asked)| *asked)
     }

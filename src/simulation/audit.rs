@@ -5,8 +5,8 @@
 //! - I7 Every request had a grant that was durable before; every response that an event names can
 //!   be read back.
 //! - B6 Every fetched page is in the outputs exactly once.
-//! - When all is done nothing waits: no lease, no page to be parsed, no URL without an end; and every
-//!   link of every fetched page is known.
+//! - When all is done nothing waits: no lease, no page to be parsed, no URL without an end; and
+//!   every link of every fetched page is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

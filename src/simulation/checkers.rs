@@ -3,8 +3,9 @@
 //! - I2 At most one request of a host at a time, none sooner than its delay after the end of the
 //!   last one; no page before robots.txt has decided, none that the rules refuse which were served
 //!   last.
-//! - I3 No request before the end of a wait that the site asked for, over crashes too. What a site
-//!   asked for in the last moments before a crash may not have been heard; nothing else may be lost.
+//! - I3 No request before the end of a wait that the site asked for, over crashes too. What a
+//!   site asked for in the last moments before a crash may not have been heard; nothing else may be
+//!   lost.
 //! - I6 No address but the public ones of the site, and no more of an address than is allowed.
 
 use std::collections::BTreeMap;

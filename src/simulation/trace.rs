@@ -1,6 +1,6 @@
 //! The trace of a run: a running hash over everything that can be seen from outside, and its last
-//! lines in words. The same seed gives the same hash; where it does not, something asked the machine
-//! instead of the simulated world.
+//! lines in words. The same seed gives the same hash; where it does not, something asked the
+//! machine instead of the simulated world.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
