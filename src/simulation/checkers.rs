@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::asked::{Asked, Wishes};
+use super::asked::Asked;
 use super::rules::SiteRules;
 use super::site::Robots;
 use super::trace::Trace;
@@ -26,6 +26,11 @@ use crate::types::{CrawlUrl, HostKey, Timestamp};
 
 /// A page may be sent so long after its robots decision has ended: the lease was granted before.
 const DECISION_SLACK: Duration = Duration::from_secs(300);
+/// What a site was seen to want in the last moments before a crash may not have become durable: the
+/// archive syncs, and the shard flushes once a second.
+const GRACE: Duration = Duration::from_secs(2);
+/// A wait that a site asked for is flushed at once (I3).
+const GRACE_OF_WAITS: Duration = Duration::from_millis(300);
 /// Redirects that are followed from a robots.txt.
 const REDIRECTS_MAX: usize = 5;
 /// Violations that are kept in words.
@@ -107,7 +112,10 @@ struct SiteView {
     in_flight: usize,
     ended: Option<Timestamp>,
     took: Duration,
-    wishes: Wishes,
+    /// Its Crawl-delay.
+    delay: Asked<Duration>,
+    /// The end of the wait it asked for.
+    wait_until: Asked<Timestamp>,
     decision: Decision,
     /// Redirects of robots.txt in a row.
     hops: usize,
@@ -196,8 +204,7 @@ impl History {
         view.ended = Some(at);
         view.took = at.since(request.at);
         if let Some(until) = told.wait_until {
-            let wait_until = until.max(view.wishes.last().wait_until);
-            view.wishes.ask(at, Asked { wait_until, ..view.wishes.last() });
+            view.wait_until.ask(at, until.max(view.wait_until.last()));
         }
         if let Some(site) = self.web.rules_of(&request.url) {
             let view = state.sites.entry(site.key.clone()).or_default();
@@ -227,14 +234,12 @@ impl History {
         view.hops = 0;
         match (status, told.rules) {
             (_, Some(rules)) => {
-                let delay = rules.delay();
-                view.wishes.ask(at, Asked { delay, ..view.wishes.last() });
+                view.delay.ask(at, rules.delay());
                 view.decision =
                     Decision { rules: Some(rules), is_copy: true, until: at + good_for };
             }
             (300..=428 | 430..=499, None) => {
-                let delay = Duration::ZERO;
-                view.wishes.ask(at, Asked { delay, ..view.wishes.last() });
+                view.delay.ask(at, Duration::ZERO);
                 let rules = Some(SiteRules::open());
                 view.decision = Decision { rules, is_copy: false, until: at + good_for };
             }
@@ -264,13 +269,13 @@ impl History {
         if view.in_flight > 0 {
             faults.push("I2: another request of this host is in flight".to_owned());
         }
-        let asked = view.wishes.last();
-        if at < asked.wait_until {
-            faults.push(format!("I3: the site asked to wait until {}", asked.wait_until));
+        let until = view.wait_until.last();
+        if at < until {
+            faults.push(format!("I3: the site asked to wait until {until}"));
         }
         let Some(ended) = view.ended else { return };
         let ours = view.took.mul_f64(self.limits.delay_factor).min(self.limits.max_delay);
-        let delay = self.limits.min_delay.max(asked.delay).max(ours);
+        let delay = self.limits.min_delay.max(view.delay.last()).max(ours);
         if at < ended + delay {
             faults.push(format!("I2: sooner than {delay:?} after the end of the last, at {ended}"));
         }
@@ -278,7 +283,7 @@ impl History {
 
     /// The whole crawler dies: its requests end, and what it was told in the last moments may not
     /// have become durable.
-    pub(super) fn crash(&self, at: Timestamp, grace: Duration) {
+    pub(super) fn crash(&self, at: Timestamp) {
         let open = self.lock().open.clone();
         for number in open {
             self.end(number, at, End::Crashed, Told::default());
@@ -286,8 +291,9 @@ impl History {
         let mut state = self.lock();
         state.trace.note(format_args!("{at} crash"));
         for view in state.sites.values_mut() {
-            view.wishes.forget_since(at, grace);
-            if view.ended.is_some_and(|ended| at.since(ended) <= grace) {
+            view.wait_until.forget_since(at, GRACE_OF_WAITS);
+            view.delay.forget_since(at, GRACE);
+            if view.ended.is_some_and(|ended| at.since(ended) <= GRACE) {
                 view.took = Duration::ZERO;
             }
         }

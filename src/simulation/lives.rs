@@ -25,9 +25,6 @@ const QUIET_LOOKS: u32 = 3;
 const CRASHES_MAX: u64 = 8;
 /// No crash later than this: what is left then must still be done.
 const CRASHES_UNTIL: Duration = Duration::from_secs(2 * 3600);
-/// What was asked for in the last moments before a crash may not have become durable: the archive
-/// syncs, then the shard flushes.
-const GRACE: Duration = Duration::from_secs(2);
 /// From here on every robots.txt that will ever answer has been asked for once more.
 const SETTLED_AFTER: Duration = Duration::from_secs(150 * 60);
 /// Longer than any wait of the simulated web and any delay between two tries.
@@ -134,7 +131,7 @@ async fn crash(kept: &Kept, world: &World, power: &Power, plan: Option<CrashPlan
     world.clock.sleep(plan.and_then).await;
     let now = world.clock.now();
     power.cut();
-    kept.history.crash(now, GRACE);
+    kept.history.crash(now);
     now
 }
 
