@@ -21,4 +21,5 @@ pub mod cluster;
 pub mod admin;
 pub mod node;
 pub mod sandbox;
+pub mod simulation;
 pub mod cli;

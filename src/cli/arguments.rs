@@ -1,15 +1,17 @@
 //! The command line's arguments (U5): one definition for parsing, help and completions.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use url::Url;
 
 use crate::config::{ScopeMode, parse_duration};
+use crate::simulation::Fault;
 
 /// A polite web crawler: a guest in every house it visits.
 #[derive(Debug, Parser)]
@@ -53,6 +55,8 @@ pub(super) enum Command {
     Demo(DemoArgs),
     /// Serve the small web of the demo alone
     Sandbox(SandboxArgs),
+    /// Play the whole crawler on a virtual clock against a web with faults, from a seed
+    Simulate(SimulateArgs),
     /// Give seeds to a daemon
     Seed(SeedArgs),
     /// Show how a daemon stands
@@ -145,6 +149,33 @@ pub(super) struct SandboxShape {
     /// Number from which the web is made: the same one, the same web
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
+}
+
+/// Play the whole crawler on a virtual clock against a web with faults, from a seed.
+#[derive(Debug, Args)]
+pub(super) struct SimulateArgs {
+    /// Number from which everything is made: the same one, the very same run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Many runs: seeds from A on and before B
+    #[arg(long, value_name = "A..B", conflicts_with = "seed", value_parser = seed_range)]
+    pub(super) seeds: Option<Range<u64>>,
+    /// Virtual hours at most; a run ends when all is done
+    #[arg(
+        long, value_name = "H", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    pub(super) hours: u32,
+    /// How many hosts
+    #[arg(
+        long, value_name = "N", default_value_t = 30,
+        value_parser = clap::value_parser!(u16).range(3..)
+    )]
+    pub(super) hosts: u16,
+    /// Faults to inject: responses that never come, exchanges that kill their worker, the whole
+    /// node killed at some moment
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = fault_names())]
+    pub(super) faults: Vec<Fault>,
 }
 
 /// Which daemon is asked; its token is taken from `MEHMAN_ADMIN_TOKEN`.
@@ -288,6 +319,18 @@ fn scope_modes() -> PossibleValuesParser {
     PossibleValuesParser::new(modes.map(ScopeMode::as_str))
 }
 
+fn fault_names() -> impl TypedValueParser<Value = Fault> {
+    PossibleValuesParser::new(Fault::ALL.map(Fault::as_str)).try_map(|name| name.parse::<Fault>())
+}
+
+/// Reads `A..B`; empty where B is not above A, which would check nothing.
+fn seed_range(text: &str) -> Result<Range<u64>, String> {
+    let (first, end) = text.split_once("..").ok_or("two numbers with `..` between them")?;
+    let number = |text: &str| text.parse::<u64>().map_err(|why| format!("`{text}`: {why}"));
+    let range = number(first)?..number(end)?;
+    if range.is_empty() { Err("B is not above A".to_owned()) } else { Ok(range) }
+}
+
 /// Reads the address of a daemon; `http://` may be left out.
 fn admin_url(text: &str) -> Result<Url, String> {
     let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
@@ -324,6 +367,8 @@ mod tests {
             "serve --config x.toml",
             "demo --hosts 3 --pages 4 --seed 5",
             "sandbox --port 8080",
+            "simulate --seed 7 --hours 3 --hosts 40 --faults crash,lost,panic --json",
+            "simulate --seeds 10..20",
             "seed https://a.test/",
             "seed --file -",
             "status --admin 127.0.0.1:9000 --json",
@@ -354,6 +399,8 @@ mod tests {
             ("crawl --patience 60", "needs a unit"),
             ("crawl --admin-listen here", "invalid socket address"),
             ("crawl -q -v", "cannot be used with"),
+            ("simulate --faults flood", "possible values: lost, panic, crash"),
+            ("simulate --seeds 9..9", "B is not above A"),
             ("seed", "<URL>"),
             ("hosts --state asleep", "possible values"),
             ("hosts --all --limit 3", "cannot be used with"),

@@ -143,6 +143,12 @@ impl Node {
         let (root, root_task) = Actor::spawn(None, RootActor, Arc::clone(&plan))
             .await
             .map_err(root::why_not_started)?;
+        // The registry hears of the actors in the order they start: with the last it knows all.
+        let mut routes = plan.routes.subscribe();
+        routes
+            .wait_for(|routes| routes.pools.iter().any(|(name, _)| *name == root::STARTED_LAST))
+            .await
+            .map_err(|_| NodeError::Silent("the registry"))?;
         let (control, orders) = mpsc::channel(ORDERS_MAX);
         // A crawl is meant to run; a daemon goes on as its operator left it.
         let paused = match purpose {

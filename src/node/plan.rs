@@ -88,7 +88,8 @@ pub(super) struct Plan {
     pub(super) bodies: Credit,
     pub(super) pages: Credit,
     pub(super) records: Arc<dyn Records>,
-    pub(super) cache: BlockCache,
+    /// None where the objects are in memory anyway.
+    pub(super) cache: Option<BlockCache>,
 }
 
 impl Plan {
@@ -107,7 +108,7 @@ impl Plan {
             bodies: Credit::new(kilobytes),
             pages: Credit::new(PAGES_UNDER_WAY),
             records: Arc::new(ArchiveReader::new(Arc::clone(&world.spool))),
-            cache: block_cache(memory.block_cache),
+            cache: (!world.objects.is_in_memory()).then(|| block_cache(memory.block_cache)),
             routes: watch::Sender::new(Arc::new(Routes::default())),
             memory,
             settings,

@@ -36,6 +36,8 @@ use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
 use crate::types::{CrawlUrl, ShardId, Timestamp};
 
+/// The pool that is started when all else is.
+pub(super) const STARTED_LAST: &str = "parse";
 /// A shard that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// Owners of address clocks: a few, so that one busy address does not hold up all.
@@ -435,7 +437,7 @@ fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
         clock: Arc::clone(&plan.world.clock),
         seed: plan.world.dice.throw(),
         memory_bytes_max: plan.memory.unflushed / shards,
-        cache: Some(Arc::clone(&plan.cache)),
+        cache: plan.cache.clone(),
         shard,
     }
 }

@@ -131,6 +131,11 @@ impl Objects {
         self.overwrites_conditionally
     }
 
+    /// Whether its objects lie in this process: then a cache of them would only double them.
+    pub fn is_in_memory(&self) -> bool {
+        self.name.starts_with("memory:")
+    }
+
     fn path_of(url: &str) -> Result<PathBuf, ObjectsError> {
         let no = |why: &str| ObjectsError::NotAStore { url: url.to_owned(), why: why.to_owned() };
         let parsed = Url::parse(url).map_err(|why| no(&why.to_string()))?;

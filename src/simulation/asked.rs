@@ -1,0 +1,51 @@
+//! What a site asked for, with its past: after a crash the last moments may not have been heard.
+
+use std::time::Duration;
+
+use crate::types::Timestamp;
+
+/// A wish of a site, and what it was before, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked<T>(Vec<(Timestamp, T)>);
+
+/// Changes remembered: more than can be uttered within a crash's grace.
+const CHANGES_KEPT: usize = 64;
+
+impl<T: Copy + Default + PartialEq> Asked<T> {
+    /// What it asks for at present.
+    pub(super) fn last(&self) -> T {
+        self.0.last().map_or_else(T::default, |(_, asked)| *asked)
+    }
+
+    /// It asks for something else.
+    pub(super) fn ask(&mut self, at: Timestamp, asked: T) {
+        if asked != self.last() {
+            if self.0.len() == CHANGES_KEPT {
+                self.0.remove(0);
+            }
+            self.0.push((at, asked));
+        }
+    }
+
+    /// What it asked for within `grace` before `at` need not have been heard.
+    pub(super) fn forget_since(&mut self, at: Timestamp, grace: Duration) {
+        self.0.retain(|(asked_at, _)| at.since(*asked_at) > grace);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_moments_are_forgotten() {
+        let secs = Timestamp::from_secs;
+        let mut asked = Asked::default();
+        asked.ask(secs(10), 3);
+        asked.ask(secs(20), 5);
+        asked.forget_since(secs(30), Duration::from_secs(2));
+        assert_eq!(asked.last(), 5);
+        asked.forget_since(secs(21), Duration::from_secs(2));
+        assert_eq!(asked.last(), 3);
+    }
+}

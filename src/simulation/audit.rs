@@ -1,0 +1,272 @@
+//! What is looked at when a run is over: the stores, the outputs and the archive against what the
+//! sites saw.
+//!
+//! - I4, I5 A URL is known once, and each of its versions has one `fetched` event.
+//! - I7 Every request had a grant that was durable before; every response that an event names can
+//!   be read back.
+//! - B6 Every fetched page is in the outputs exactly once.
+//! - When all is done nothing waits: no lease, no page to be parsed, no URL without an end; and
+//!   every link of every fetched page is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::sync::Arc;
+
+use super::SimulationError;
+use super::site::Site;
+use super::world::Kept;
+use crate::archive::ArchiveReader;
+use crate::storage::{ShardStore, StoreError, StoreOptions};
+use crate::types::{
+    CrawlEvent, CrawlUrl, EventSeq, Happening, LedgerRow, Outcome, ShardId, Subject, Timestamp,
+};
+use crate::world::{Spool, World};
+
+/// Rows asked for at a time.
+const ROWS: usize = 10_000;
+/// Memory of a store that is only read.
+const STORE_BYTES: u64 = 16 << 20;
+
+/// What lies in the stores and the outputs.
+#[derive(Default)]
+pub(super) struct Found {
+    events: Vec<CrawlEvent>,
+    known: Vec<String>,
+    /// URLs that the rules refuse.
+    sleeping: BTreeSet<String>,
+    leases: usize,
+    to_parse: usize,
+    /// Grants by URL.
+    granted: BTreeMap<String, usize>,
+    /// URL and version of each record of a page.
+    pages: Vec<(String, u64)>,
+    spool: Option<Arc<dyn Spool>>,
+}
+
+/// Reads everything, as the next owner of the shards.
+pub(super) async fn collect(world: &World, shards: u16) -> Result<Found, SimulationError> {
+    let mut found = Found { spool: Some(Arc::clone(&world.spool)), ..Found::default() };
+    for shard in 0..shards {
+        let store = ShardStore::open(StoreOptions {
+            objects: world.objects.clone(),
+            path: ShardId(shard).to_string(),
+            clock: Arc::clone(&world.clock),
+            seed: world.dice.throw(),
+            memory_bytes_max: STORE_BYTES,
+            cache: None,
+            shard: ShardId(shard),
+        })
+        .await?;
+        found.add(&store).await?;
+    }
+    found.pages = pages(world.spool.as_ref()).await;
+    Ok(found)
+}
+
+impl Found {
+    async fn add(&mut self, store: &ShardStore) -> Result<(), StoreError> {
+        let mut after = EventSeq(0);
+        loop {
+            let events = store.events(after, ROWS).await?;
+            let Some((last, _)) = events.last() else { break };
+            after = *last;
+            self.events.extend(events.into_iter().map(|(_, event)| event));
+        }
+        for (host, ..) in store.hosts(None, ROWS).await? {
+            let urls = store.host_urls(host, None, ROWS).await?;
+            self.known.extend(urls.into_iter().map(|(_, record)| record.url.to_string()));
+            let sleepers = store.sleepers(host, None, ROWS).await?;
+            self.sleeping.extend(sleepers.into_iter().map(|(entry, _)| entry.url.to_string()));
+        }
+        self.leases += store.leases().await?.len();
+        self.to_parse += store.to_parse(None, ROWS).await?.len();
+        let mut after = None;
+        loop {
+            let rows = store.ledger(Timestamp::EPOCH, Timestamp::NEVER, after, ROWS).await?;
+            let Some((last, _)) = rows.last() else { break };
+            after = Some(*last);
+            for (_, row) in rows {
+                if let LedgerRow::Granted { lease, .. } = row {
+                    *self.granted.entry(lease.entry.url.to_string()).or_default() += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last `fetched` event of each URL.
+    fn outcomes(&self) -> BTreeMap<&str, Outcome> {
+        let mut outcomes = BTreeMap::new();
+        for event in &self.events {
+            if let (Subject::Url { url, .. }, Happening::Fetched { outcome, .. }) =
+                (&event.subject, &event.happening)
+            {
+                outcomes.insert(url.as_str(), *outcome);
+            }
+        }
+        outcomes
+    }
+}
+
+/// URL and version of each record in the outputs.
+async fn pages(spool: &dyn Spool) -> Vec<(String, u64)> {
+    let mut pages = Vec::new();
+    for (name, size) in spool.list("pages").await.unwrap_or_default() {
+        let content = spool.read(&name, 0, size).await.unwrap_or_default();
+        for line in content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let record: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+            let url = record["url"].as_str().unwrap_or("not a record").to_owned();
+            pages.push((url, record["version"].as_u64().unwrap_or(0)));
+        }
+    }
+    pages
+}
+
+/// Compares what lies there with what the sites saw.
+pub(super) async fn check(kept: &Kept, found: &Found, is_done: bool) {
+    let violate = |what: &dyn Display| kept.history.violate(what);
+    note(kept, found);
+    for doubled in doubled(found.known.iter()) {
+        violate(&format_args!("I4: known twice: {doubled}"));
+    }
+    for doubled in doubled(found.events.iter().map(key_of)) {
+        violate(&format_args!("I5: two events: {doubled}"));
+    }
+    for doubled in doubled(found.pages.iter().map(|(url, version)| format!("{url} {version}"))) {
+        violate(&format_args!("B6: twice in the outputs: {doubled}"));
+    }
+    check_grants(kept, found);
+    check_archive(kept, found).await;
+    if is_done {
+        check_nothing_waits(kept, found);
+        check_pages(kept, found);
+        check_links(kept, found);
+    }
+}
+
+/// What was found belongs to the trace: the same seed leaves the same data.
+fn note(kept: &Kept, found: &Found) {
+    for event in &found.events {
+        let happening = serde_json::to_string(&event.happening).unwrap_or_default();
+        kept.history.note(format_args!("{} event {} {happening}", event.at, key_of(event)));
+    }
+    for (url, version) in &found.pages {
+        kept.history.note(format_args!("page {url} {version}"));
+    }
+}
+
+fn key_of(event: &CrawlEvent) -> String {
+    let kind = event.happening.kind();
+    match &event.subject {
+        Subject::Url { url, version, .. } => format!("{kind} {url} {version}"),
+        Subject::Host { host_key, version } => format!("{kind} {host_key} {version}"),
+    }
+}
+
+fn doubled<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    let mut doubled = Vec::new();
+    for item in items {
+        match seen.contains(&item) {
+            true => doubled.push(item),
+            false => drop(seen.insert(item)),
+        }
+    }
+    doubled
+}
+
+/// I7: no request without a grant.
+fn check_grants(kept: &Kept, found: &Found) {
+    let mut requested: BTreeMap<String, usize> = BTreeMap::new();
+    for request in kept.history.requests() {
+        *requested.entry(request.url.to_string()).or_default() += 1;
+    }
+    for (url, times) in requested {
+        let granted = found.granted.get(&url).copied().unwrap_or(0);
+        if granted < times {
+            kept.history.violate(format_args!("I7: {url}: {times} requests, {granted} grants"));
+        }
+    }
+}
+
+/// I7: what an event names can be read back.
+async fn check_archive(kept: &Kept, found: &Found) {
+    let Some(spool) = &found.spool else { return };
+    let reader = ArchiveReader::new(Arc::clone(spool));
+    for event in &found.events {
+        let Happening::Fetched { archive: Some(pointer), status, .. } = &event.happening else {
+            continue;
+        };
+        match reader.read(pointer).await {
+            Ok(stored) if Some(stored.status) == *status => {}
+            Ok(stored) => {
+                let (there, said) = (stored.status, status.unwrap_or(0));
+                let key = key_of(event);
+                kept.history.violate(format_args!("I7: {key}: {said} is stored as {there}"));
+            }
+            Err(error) => {
+                let key = key_of(event);
+                kept.history.violate(format_args!("I7: {key}: not in the archive: {error}"));
+            }
+        }
+    }
+}
+
+fn check_nothing_waits(kept: &Kept, found: &Found) {
+    if found.leases + found.to_parse > 0 {
+        let (leases, pages) = (found.leases, found.to_parse);
+        kept.history.violate(format_args!("left over: {leases} leases, {pages} pages to parse"));
+    }
+    let outcomes = found.outcomes();
+    for url in found.known.iter().filter(|url| !outcomes.contains_key(url.as_str())) {
+        let Ok(parsed) = CrawlUrl::parse(url) else { continue };
+        let key = parsed.host_key();
+        let Some(site) = kept.web.site(&key).filter(|site| site.stays_reachable()) else {
+            continue;
+        };
+        // A site that never said what may be asked for keeps its URLs waiting.
+        let Some(rules) = kept.history.rules_served(&site.key) else { continue };
+        if rules.allows(parsed.path_and_query()) {
+            kept.history.violate(format_args!("{url} was never fetched nor given up"));
+        } else if !found.sleeping.contains(url) {
+            kept.history.violate(format_args!("R2: {url} is refused and does not sleep"));
+        }
+    }
+}
+
+/// B6: a record for each page, and no other.
+fn check_pages(kept: &Kept, found: &Found) {
+    let written: BTreeSet<&str> = found.pages.iter().map(|(url, _)| url.as_str()).collect();
+    let outcomes = found.outcomes();
+    for (url, outcome) in &outcomes {
+        match (*outcome == Outcome::Ok, written.contains(url)) {
+            (true, false) => kept.history.violate(format_args!("B6: {url} has no record")),
+            (false, true) => {
+                kept.history.violate(format_args!("B6: {url} has a record, and was {outcome}"));
+            }
+            (true, true) | (false, false) => {}
+        }
+    }
+    for url in written.iter().filter(|url| !outcomes.contains_key(**url)) {
+        kept.history.violate(format_args!("I7: {url} has a record and no event"));
+    }
+}
+
+/// Every link of a page that has a record is known; so is every seed.
+fn check_links(kept: &Kept, found: &Found) {
+    let known: BTreeSet<&str> = found.known.iter().map(String::as_str).collect();
+    for seed in kept.web.seeds().iter().filter(|seed| !known.contains(seed.as_str())) {
+        kept.history.violate(format_args!("F12: the seed {seed} is not known"));
+    }
+    for (url, _) in &found.pages {
+        let Ok(page) = CrawlUrl::parse(url) else { continue };
+        let site = kept.web.site(&page.host_key());
+        let links = site.and_then(|site: &Site| site.links(page.path_and_query()));
+        for link in links.unwrap_or_default() {
+            let target = page.join(&link).map(|target| target.to_string()).unwrap_or_default();
+            if !known.contains(target.as_str()) {
+                kept.history.violate(format_args!("I7: {target}, a link of {url}, is not known"));
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The faults that can be asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::draw::happens;
+
+/// A class of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// Responses that never come, until the crawler hangs up.
+    Lost,
+    /// Exchanges that take their worker with them.
+    Panic,
+    /// The whole node dies at a moment, and is started again on what had become durable.
+    Crash,
+}
+
+impl Fault {
+    /// Every class.
+    pub const ALL: [Self; 3] = [Self::Lost, Self::Panic, Self::Crash];
+
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Panic => "panic",
+            Self::Crash => "crash",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|fault| fault.as_str() == text);
+        known.ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            format!("`{text}` is no class of faults; there are {names}")
+        })
+    }
+}
+
+/// The faults of a run: which, and how many there were.
+#[derive(Clone, Debug)]
+pub(super) struct Faults {
+    seed: u64,
+    wanted: BTreeSet<Fault>,
+    injected: Arc<Mutex<BTreeMap<Fault, u64>>>,
+}
+
+/// Of a thousand exchanges.
+const LOST: u64 = 30;
+/// Of a thousand exchanges.
+const PANICS: u64 = 20;
+
+impl Faults {
+    pub(super) fn new(seed: u64, wanted: BTreeSet<Fault>) -> Self {
+        Self { seed, wanted, injected: Arc::default() }
+    }
+
+    /// Whether this class is wanted.
+    pub(super) fn has(&self, fault: Fault) -> bool {
+        self.wanted.contains(&fault)
+    }
+
+    /// What happens to the exchange that `about` names, if anything.
+    pub(super) fn of_exchange(&self, about: &str) -> Option<Fault> {
+        let classes = [(Fault::Lost, LOST), (Fault::Panic, PANICS)];
+        let (fault, _) = classes.into_iter().find(|(fault, often)| {
+            self.has(*fault) && happens(*often, self.seed, format_args!("{fault} {about}"))
+        })?;
+        self.count(fault);
+        Some(fault)
+    }
+
+    /// One more happened.
+    pub(super) fn count(&self, fault: Fault) {
+        let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
+        *injected.entry(fault).or_default() += 1;
+    }
+
+    /// How many of each there were.
+    pub(super) fn injected(&self) -> BTreeMap<Fault, u64> {
+        self.injected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
