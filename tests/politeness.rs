@@ -133,6 +133,21 @@ async fn a_wait_beyond_the_patience_ends_the_crawl_and_is_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_wait_over_the_last_page_is_listed_too() {
+    let site = Site::start(|request| match request.path.as_str() {
+        "/" => Reply::status(429).header("Retry-After", "3600"),
+        _ => Reply::status(404),
+    })
+    .await;
+    let home = Home::local();
+    let ended = crawl(&home, &site, "2s").await;
+    let reason = waiting(&ended, &site);
+    assert!(reason.contains("the site asked to wait until"), "{reason}");
+    let again = crawl(&home, &site, "2s").await;
+    assert_eq!((site.requests().len(), waiting(&again, &site)), (2, reason));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_fetched_where_robots_txt_is_unreachable() {
     let site = site(|request| (request.path == "/robots.txt").then(|| Reply::status(503))).await;
     let ended = crawl(&Home::local(), &site, "2s").await;

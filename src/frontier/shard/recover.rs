@@ -190,6 +190,8 @@ impl Shard {
             let at = record.next_allowed_at.max(asked).max(self.opened_at + record.delay);
             self.ready.set(id, Some(at));
             self.note_found_waiting(id, record, counts.queued, at);
+        } else if let Some(asked) = record.site_wait_until.filter(|_| counts.deferred > 0) {
+            self.note_found_waiting(id, record, 0, asked);
         }
     }
 

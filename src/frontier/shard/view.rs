@@ -143,20 +143,24 @@ impl Shard {
         self.long_waits.values().cloned().chain(resident).take(PARKED_SHOWN).collect()
     }
 
-    /// A host went to rest; one that will rest for long is shown.
+    /// A host went to rest; one that will rest for long is shown. One whose queue is empty waits
+    /// too, when a URL is to be tried again and the site asked to be left alone.
     pub(super) fn note_long_wait(
         &mut self,
         host: HostId,
         resident: &Resident,
         wake: Option<Timestamp>,
     ) {
-        let long = wake.is_some_and(|at| at > self.now() + LONG_WAIT)
-            || (wake.is_none() && resident.counts.queued > 0);
-        if long {
-            let reason = resident.reason.as_ref().map_or_else(String::new, ToString::to_string);
+        let HostCounts { queued, deferred, .. } = resident.counts;
+        let asked = resident.record.site_wait_until.filter(|_| queued == 0 && deferred > 0);
+        let until = wake.or(asked);
+        let long = until.is_some_and(|at| at > self.now() + LONG_WAIT);
+        if long || (until.is_none() && queued > 0) {
+            let asked = asked.map(|until| Reason::SiteAskedToWait { until });
+            let reason = resident.reason.clone().or(asked);
+            let reason = reason.as_ref().map_or_else(String::new, ToString::to_string);
             let host_key = resident.record.key.clone();
-            let queued = resident.counts.queued;
-            self.show_wait(host, ParkedHost { host_key, reason, until: wake, queued });
+            self.show_wait(host, ParkedHost { host_key, reason, until, queued });
         }
     }
 
