@@ -131,14 +131,13 @@ impl Shard {
     }
 
     fn waiting_for_long(&self) -> Vec<ParkedHost> {
-        let resident = self.residents.values().filter(|host| {
-            host.counts.queued > 0 && matches!(host.phase, HostPhase::Waiting | HostPhase::Parked)
-        });
-        let resident = resident.map(|host| ParkedHost {
-            host_key: host.record.key.clone(),
-            reason: host.reason.as_ref().map_or_else(String::new, ToString::to_string),
-            until: host.next_wake,
-            queued: host.counts.queued,
+        let now = self.now();
+        let resident = self.residents.values().filter_map(|host| {
+            let waits = matches!(host.phase, HostPhase::Waiting | HostPhase::Parked);
+            let queued = host.counts.queued > 0 && waits;
+            // It goes to rest in a moment, and is shown then as it is now.
+            let asked = asked_to_wait(host).is_some_and(|until| until > now);
+            (queued || asked).then(|| parked(host, host.next_wake))
         });
         self.long_waits.values().cloned().chain(resident).take(PARKED_SHOWN).collect()
     }
@@ -151,16 +150,10 @@ impl Shard {
         resident: &Resident,
         wake: Option<Timestamp>,
     ) {
-        let HostCounts { queued, deferred, .. } = resident.counts;
-        let asked = resident.record.site_wait_until.filter(|_| queued == 0 && deferred > 0);
-        let until = wake.or(asked);
-        let long = until.is_some_and(|at| at > self.now() + LONG_WAIT);
-        if long || (until.is_none() && queued > 0) {
-            let asked = asked.map(|until| Reason::SiteAskedToWait { until });
-            let reason = resident.reason.clone().or(asked);
-            let reason = reason.as_ref().map_or_else(String::new, ToString::to_string);
-            let host_key = resident.record.key.clone();
-            self.show_wait(host, ParkedHost { host_key, reason, until, queued });
+        let parked = parked(resident, wake);
+        let long = parked.until.is_some_and(|at| at > self.now() + LONG_WAIT);
+        if long || (parked.until.is_none() && parked.queued > 0) {
+            self.show_wait(host, parked);
         }
     }
 
@@ -193,5 +186,24 @@ impl Shard {
         if self.long_waits.len() < LONG_WAITS_MAX {
             self.long_waits.insert(host, parked);
         }
+    }
+}
+
+/// Until when the site asked to be left alone, where all that a host has is to be tried again.
+fn asked_to_wait(resident: &Resident) -> Option<Timestamp> {
+    let HostCounts { queued, deferred, .. } = resident.counts;
+    resident.record.site_wait_until.filter(|_| queued == 0 && deferred > 0)
+}
+
+/// How a host that waits is shown.
+fn parked(resident: &Resident, wake: Option<Timestamp>) -> ParkedHost {
+    let asked = asked_to_wait(resident);
+    let why = asked.map(|until| Reason::SiteAskedToWait { until });
+    let reason = resident.reason.clone().or(why);
+    ParkedHost {
+        host_key: resident.record.key.clone(),
+        reason: reason.as_ref().map_or_else(String::new, ToString::to_string),
+        until: wake.or(asked),
+        queued: resident.counts.queued,
     }
 }
