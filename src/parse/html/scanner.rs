@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use memchr::{memchr, memmem};
+use memchr::memmem;
 
-use super::attributes::{Attr, Attributes, is_space};
+use super::attributes::{Attr, Attributes};
 use super::entities::{self, Place};
+use super::names::Name;
+use super::near;
 use super::nesting::Nesting;
 use super::raw_text::{after_bracket, comment_end, raw_text_end, script_end};
 use super::tags::Tag;
@@ -84,6 +86,9 @@ pub struct Scan<'a> {
     pub attributes_max: usize,
 }
 
+/// What ends the name of an element.
+static NAME_ENDS: [bool; 256] = near::set(b"\t\n\x0c\r />");
+
 /// Inside which language the scanner is, innermost last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Foreign {
@@ -151,8 +156,7 @@ impl<'a> Scanner<'a, '_> {
         let bytes = self.html.as_bytes();
         let mut at = 0;
         while at < bytes.len() && !self.late {
-            let rest = bytes.get(at..).unwrap_or_default();
-            let open = memchr(b'<', rest).map_or(bytes.len(), |found| at + found);
+            let open = near::find(b'<', bytes, at).unwrap_or(bytes.len());
             if open > at {
                 self.show(at, open);
             }
@@ -200,17 +204,11 @@ impl<'a> Scanner<'a, '_> {
         bytes.len().min(end + 3)
     }
 
-    fn name_end(&self, start: usize) -> usize {
-        let rest = self.html.as_bytes().get(start..).unwrap_or_default();
-        let length = rest.iter().position(|b| is_space(*b) || matches!(b, b'/' | b'>'));
-        start + length.unwrap_or(rest.len())
-    }
-
     fn start_tag(&mut self, start: usize) -> usize {
         let bytes = self.html.as_bytes();
-        let name_end = self.name_end(start);
+        let name_end = near::find_in(&NAME_ENDS, bytes, start);
         let name = bytes.get(start..name_end).unwrap_or_default();
-        let tag = Tag::of(name);
+        let tag = Tag::of(Name::between(bytes, start, name_end));
         let Some(end) = self.attributes.read(self.html, name_end, tag.has_attributes()) else {
             return bytes.len();
         };
@@ -261,9 +259,9 @@ impl<'a> Scanner<'a, '_> {
 
     fn end_tag(&mut self, start: usize) -> usize {
         let bytes = self.html.as_bytes();
-        let name_end = self.name_end(start);
+        let name_end = near::find_in(&NAME_ENDS, bytes, start);
         let name = bytes.get(start..name_end).unwrap_or_default();
-        let tag = Tag::of(name);
+        let tag = Tag::of(Name::between(bytes, start, name_end));
         let Some(end) = self.attributes.read(self.html, name_end, false) else {
             return bytes.len();
         };
