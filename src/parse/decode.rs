@@ -196,7 +196,7 @@ impl Output {
                 Err(error) => return Err(error),
             };
             let room = self.max - self.bytes.len();
-            self.bytes.extend(chunk.iter().take(read.min(room)));
+            self.bytes.extend_from_slice(chunk.get(..read.min(room)).unwrap_or_default());
             if read > room {
                 return Ok(Taken::Cut);
             }

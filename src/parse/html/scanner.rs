@@ -1,7 +1,6 @@
 //! The loop over the markup: runs of text, tags, comments, raw text.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use memchr::memmem;
 
@@ -13,10 +12,13 @@ use super::nesting::Nesting;
 use super::raw_text::{after_bracket, comment_end, raw_text_end, script_end};
 use super::tags::Tag;
 use super::text::{TextSink, fold};
+use crate::parse::seen::Seen;
 use crate::types::{LinkKind, Reason};
 
 /// How often the time limit is asked about, in tags.
 const TAGS_PER_CHECK: u32 = 1024;
+/// Room is made for so many links at once.
+const LINKS_USUAL: usize = 128;
 /// Anchor text beyond this is left out: an unclosed `<a>` would take the whole page.
 const ANCHOR_TEXT_BYTES_MAX: usize = 1024;
 /// Titles and descriptions beyond this are cut.
@@ -111,7 +113,7 @@ pub fn scan<'a>(html: &'a str, options: &ScanOptions<'_>) -> Scan<'a> {
         scan: Scan::default(),
         sink: TextSink::new(options.text_bytes_max),
         attributes: Attributes::new(),
-        seen: HashMap::new(),
+        seen: Seen::with_capacity(LINKS_USUAL),
         anchor: None,
         templates: Vec::new(),
         hidden: 0,
@@ -134,7 +136,7 @@ pub(super) struct Scanner<'a, 'o> {
     pub(super) sink: TextSink,
     pub(super) attributes: Attributes<'a>,
     /// Raw references already kept, with their place in `scan.links`.
-    pub(super) seen: HashMap<(LinkKind, &'a str), usize>,
+    pub(super) seen: Seen<(&'a str, usize)>,
     /// The open `<a>`: its link, and where its text began.
     pub(super) anchor: Option<(usize, usize)>,
     /// Open templates: whether each hides what it holds.
