@@ -20,6 +20,7 @@ use mehman::parse::charset::to_text;
 use mehman::parse::decode::decode;
 use mehman::parse::html::{ScanOptions, scan};
 use mehman::parse::links::{Base, resolve_links};
+use mehman::parse::mime::Mime;
 use mehman::parse::simhash::fingerprints;
 use mehman::parse::{Input, Limits, Parsed, parse};
 use mehman::protocol::archive::StoreJob;
@@ -175,7 +176,8 @@ fn measure(page: &Page, held: &mut Held) -> Costs {
     let never = || false;
     timed(&mut costs[0], || sha1::Sha1::digest(&page.body));
     let decoded = timed(&mut costs[1], || decode(&page.headers, &page.body, &limits.decode));
-    let read = timed(&mut costs[2], || to_text(&decoded.bytes, None, true));
+    let charset = Mime::of_response(&page.headers).and_then(|mime| mime.charset);
+    let read = timed(&mut costs[2], || to_text(&decoded.bytes, charset.as_deref(), true));
     let options = ScanOptions {
         links_max: limits.links_max,
         text_bytes_max: limits.text_bytes_max,
@@ -355,7 +357,7 @@ fn pages_in(folder: &Path) -> anyhow::Result<Vec<Page>> {
         let is_html = path.extension().is_some_and(|kind| kind == "html" || kind == "htm");
         if is_html {
             let url = format!("https://www.example.org/pages/{}", pages.len());
-            pages.push(page(&url, gzipped(&fs::read(&path)?)?)?);
+            pages.push(page(&url, "text/html", gzipped(&fs::read(&path)?)?)?);
         }
     }
     Ok(pages)
@@ -378,17 +380,19 @@ async fn pages_of_sandbox(sizes: PageSizes) -> anyhow::Result<Vec<Page>> {
         let parsed = CrawlUrl::parse(url).map_err(anyhow::Error::msg)?;
         let at = format!("http://{address}{}", parsed.path_and_query());
         let request = client.get(at).header("host", parsed.host_key().authority());
-        let body = request.send().await?.error_for_status()?.bytes().await?;
-        pages.push(page(url, gzipped(&body)?)?);
+        let response = request.send().await?.error_for_status()?;
+        let content_type = response.headers().get("content-type").context("without a type")?;
+        let content_type = content_type.to_str()?.to_owned();
+        pages.push(page(url, &content_type, gzipped(&response.bytes().await?)?)?);
     }
     sandbox.shutdown().await;
     Ok(pages)
 }
 
-fn page(url: &str, body: Bytes) -> anyhow::Result<Page> {
-    let headers = [("content-type", "text/html; charset=utf-8"), ("content-encoding", "gzip")];
+fn page(url: &str, content_type: &str, body: Bytes) -> anyhow::Result<Page> {
+    let headers = [("content-type", content_type), ("content-encoding", "gzip")];
     let headers =
-        headers.map(|(name, value)| (name.to_owned(), Bytes::from_static(value.as_ref())));
+        headers.map(|(name, value)| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     Ok(Page {
         url: CrawlUrl::parse(url).map_err(anyhow::Error::msg)?,
         headers: headers.into(),

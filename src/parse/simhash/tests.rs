@@ -120,7 +120,7 @@ fn votes_are_counted_beyond_what_a_lane_holds() {
 proptest! {
     #[test]
     fn words_are_those_of_the_definition(
-        text in "([a-z0-9]{1,12}| |, |[`{/:@\\[]|ä|ß|客|か|、|नदी|\\u{301}|𝔘|𠀀|[a-z ]{60,70}){0,40}",
+        text in "([a-z0-9]{1,12}| |, |[`{/:@\\[]|ä|ß|客|か|、|नदी|\\u{301}|𝔘|𠀀|[a-z ]{64}){0,40}",
     ) {
         let plain = plain_words(&text);
         let expected: Vec<u64> = plain.iter().flat_map(|word| hashes(word)).collect();
@@ -130,7 +130,9 @@ proptest! {
     }
 
     #[test]
-    fn case_and_white_space_change_nothing(words in prop::collection::vec("[a-zäéñжσ0-9]{1,12}", 0..60)) {
+    fn case_and_white_space_change_nothing(
+        words in prop::collection::vec("[a-zäéñжσ0-9]{1,12}", 0..60),
+    ) {
         let one = words.join(" ");
         let other = format!("\n{}\u{a0}", words.join(" \u{2002}\t")).to_uppercase();
         prop_assert_eq!(fingerprints(&one), fingerprints(&other));

@@ -135,6 +135,7 @@ fn gather(eight: u64) -> u64 {
 }
 
 /// The hash of a word: xxh3 for long ones; for short ones their bytes and length, multiplied.
+#[inline]
 fn hash(bytes: &[u8], start: usize, end: usize) -> u64 {
     let length = end - start;
     let ahead: Option<&[u8; SHORT_BYTES]> = bytes.get(start..).and_then(<[u8]>::first_chunk);

@@ -93,7 +93,7 @@ const STYLES: &[(&str, &[&str])] = &[
 const STATEMENTS: &[&str] = &[
     "if(e.length<2||t>n){return!1}",
     "for(var r=0;r<o.length;r++){i[r]=o[r]&&o[r].value}",
-    "document.querySelectorAll('[data-track]').forEach(function(e){e.addEventListener('click',t)});",
+    "document.querySelectorAll('[data-track]').forEach(e=>e.addEventListener('click',t));",
     "n.innerHTML='<div class=\"c-card\"><a href=\"'+u+'\">'+s+'<\\/a><\\/div>';",
     "window.requestIdleCallback?requestIdleCallback(a):setTimeout(a,200);",
     "var c=Object.assign({},d,{passive:!0,once:e.once});",
@@ -143,7 +143,8 @@ impl Writer<'_> {
         let charset = charset(self.encoding);
         let picture = self.draw.bits();
         self.put(format_args!(
-            "<!doctype html>\n<html lang=\"{code}\" class=\"no-js\" data-build=\"{build}\">\n<head>\n\
+            "<!doctype html>\n<html lang=\"{code}\" class=\"no-js\" data-build=\"{build}\">\n\
+             <head>\n\
              <meta charset=\"{charset}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{title}</title>\n<meta name=\"description\" content=\"{description}\">\n\
@@ -161,7 +162,8 @@ impl Writer<'_> {
              <link rel=\"dns-prefetch\" href=\"//{host}\">\n\
              <script async src=\"/js/{build}.js\"></script>\n\
              <script type=\"application/ld+json\">{{\"@context\":\"https:\\/\\/schema.org\",\
-             \"@type\":\"Article\",\"headline\":\"{title}\",\"image\":[\"\\/img\\/{picture:016x}.png\"],\
+             \"@type\":\"Article\",\"headline\":\"{title}\",\
+             \"image\":[\"\\/img\\/{picture:016x}.png\"],\
              \"description\":\"{description}\"}}</script>\n"
         ));
     }
@@ -248,7 +250,8 @@ impl Writer<'_> {
         let (title, alt) =
             (self.language.phrase(&mut self.draw, 6), self.language.phrase(&mut self.draw, 3));
         self.put(format_args!(
-            "<article class=\"c-card {one} {other}\" data-id=\"{id:016x}\" data-position=\"{place}\" \
+            "<article class=\"c-card {one} {other}\" data-id=\"{id:016x}\" \
+             data-position=\"{place}\" \
              data-tracking='{{\"module\":\"teaser\",\"id\":\"{id:x}\",\"slot\":{place}}}'>\n\
              <a class=\"c-card__media\" href=\"{href}\" tabindex=\"-1\" aria-hidden=\"true\">\
              <picture><img class=\"is-lazy {other}\" loading=\"lazy\" decoding=\"async\" \
@@ -264,9 +267,11 @@ impl Writer<'_> {
         );
         self.noise(96);
         self.put(format_args!(
-            ")\" alt=\"{alt}\"></picture></a>\n<div class=\"c-card__body\"><h3 class=\"c-card__title \
+            ")\" alt=\"{alt}\"></picture></a>\n<div class=\"c-card__body\">\
+             <h3 class=\"c-card__title \
              {one}\"><a href=\"{href}\" class=\"js-track\">{title}</a></h3>\n\
-             <div class=\"c-card__meta\"><time datetime=\"2024-03-{:02}T08:{:02}:00Z\">{}.3.</time>",
+             <div class=\"c-card__meta\">\
+             <time datetime=\"2024-03-{:02}T08:{:02}:00Z\">{}.3.</time>",
             place % 28 + 1,
             place % 60,
             place % 28 + 1,
@@ -322,9 +327,11 @@ impl Writer<'_> {
             let path = self.plan.path(self.draw.below(articles));
             let (title, class) = (self.language.phrase(&mut self.draw, 4), self.draw.pick(CLASSES));
             self.put(format_args!(
-                "{{\"id\":\"{id:016x}\",\"type\":\"teaser\",\"title\":\"{title}\",\"href\":\"{path}\",\
+                "{{\"id\":\"{id:016x}\",\"type\":\"teaser\",\"title\":\"{title}\",\
+                 \"href\":\"{path}\",\
                  \"html\":\"\\u003cspan class=\\\"{class}\\\"\\u003e\",\"score\":0.{score:04},\
-                 \"media\":{{\"src\":\"/img/{id:016x}.png\",\"width\":640,\"height\":360,\"alt\":null}},\
+                 \"media\":{{\"src\":\"/img/{id:016x}.png\",\"width\":640,\"height\":360,\
+                 \"alt\":null}},\
                  \"flags\":{{\"premium\":false,\"live\":false,\"comments\":true}},\"blur\":\""
             ));
             self.noise(24);
