@@ -37,6 +37,8 @@ use tokio::sync::{mpsc, watch};
 
 /// Pages of the sandbox that are measured.
 const SANDBOX_PAGES: usize = 60;
+/// Pages that are archived together: few enough to be done before something else interrupts.
+const GROUP_PAGES: usize = 10;
 /// Rounds unless given.
 const ROUNDS: usize = 5;
 /// The first mark: what the whole way may cost at a mean of [`MARK_BYTES`], in microseconds.
@@ -106,7 +108,7 @@ fn measure_set(pages: &[Page], rounds: usize) -> anyhow::Result<()> {
     let runtime = runtime(true)?;
     let plain = pages.iter().map(uncompressed).collect::<Vec<_>>();
     let mut best: Vec<Costs> = vec![[f64::INFINITY; STAGES.len()]; pages.len()];
-    let mut archived = [f64::INFINITY; 2];
+    let mut archived = [(); 2].map(|()| vec![f64::INFINITY; pages.len().div_ceil(GROUP_PAGES)]);
     let mut held = Held::default();
     for _ in 0..rounds {
         held = Held::default();
@@ -114,28 +116,34 @@ fn measure_set(pages: &[Page], rounds: usize) -> anyhow::Result<()> {
             let costs = measure(page, &mut held);
             *best = array::from_fn(|at| best[at].min(costs[at]));
         }
-        for (best, pages) in archived.iter_mut().zip([pages, &plain]) {
-            *best = best.min(runtime.block_on(Box::pin(archive(pages)))?);
+        for (archived, pages) in archived.iter_mut().zip([pages, &plain]) {
+            for (best, group) in archived.iter_mut().zip(pages.chunks(GROUP_PAGES)) {
+                *best = best.min(runtime.block_on(Box::pin(archive(group)))?);
+            }
         }
     }
     let mut sums: Costs = array::from_fn(|at| best.iter().map(|costs| costs[at]).sum());
-    [sums[9], sums[10]] = archived;
+    [sums[9], sums[10]] = archived.map(|groups| groups.iter().sum());
     report(pages, &held, &sums);
     check(pages, rounds, &runtime)
 }
 
-/// The whole way again, by the CPU time of this thread where the system tells it.
+/// The whole way again, by the CPU time of this thread where the system tells it: of the best round
+/// and on average, which shows what the rest of the machine costs.
 fn check(pages: &[Page], rounds: usize, runtime: &tokio::runtime::Runtime) -> anyhow::Result<()> {
-    let Some(from) = cpu_nanos() else { return Ok(()) };
+    let (mut best, mut sum) = (u64::MAX, 0);
     for _ in 0..rounds {
+        let Some(from) = cpu_nanos() else { return Ok(()) };
         for page in pages {
             black_box(for_frontier_and_record(&parsed(page)));
         }
         runtime.block_on(Box::pin(archive(pages)))?;
+        let took = cpu_nanos().unwrap_or(from) - from;
+        (best, sum) = (best.min(took), sum + took);
     }
-    let nanos = cpu_nanos().unwrap_or(from) - from;
-    let ways = u64::try_from(rounds * pages.len())?;
-    println!("{:<34} {:>9.1}\n", "the way by CPU time, mean", nanos as f64 / ways as f64 / 1e3);
+    let micros = |nanos: u64| nanos as f64 / pages.len() as f64 / 1e3;
+    println!("{:<34} {:>9.1}", "the way by CPU time, best round", micros(best));
+    println!("{:<34} {:>9.1}\n", "the way by CPU time, mean", micros(sum) / rounds as f64);
     Ok(())
 }
 

@@ -135,7 +135,20 @@ fn is_even(block: &[u8; BLOCK_BYTES + 1]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn long_runs_fold_as_short_ones_do(
+            text in "(a{1,40}| |  |\\u{a0}|\\t|\\n|\u{1}|é|«|b c d e f g h i j k l|é é é é é é é){0,12}",
+        ) {
+            let words = text.split(|c: char| c <= ' ' || c == '\u{a0}');
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            prop_assert_eq!(fold(&text, 10_000).0, words.join(" "));
+        }
+    }
 
     #[test]
     fn white_space_folds_and_ends_are_trimmed() {
@@ -143,6 +156,16 @@ mod tests {
         assert_eq!(text("  a  b\t\n c d e \u{a0}\u{a0} é\u{a0}f "), "a b c d e é f");
         assert_eq!(text(" \u{a0}\n"), "");
         assert_eq!(text("a \u{a0}b"), "a b");
+    }
+
+    #[test]
+    fn spaces_fold_across_the_border_of_a_block() {
+        for length in 1..3 * BLOCK_BYTES {
+            for gap in ["  ", " \u{a0}", "\u{a0} ", " \n", "\t"] {
+                let (one, other) = ("a".repeat(length), "b".repeat(BLOCK_BYTES));
+                assert_eq!(fold(&format!("{one}{gap}{other}"), 100).0, format!("{one} {other}"));
+            }
+        }
     }
 
     #[test]
