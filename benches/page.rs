@@ -40,7 +40,7 @@ const SANDBOX_PAGES: usize = 60;
 /// Pages that are archived together: few enough to be done before something else interrupts.
 const GROUP_PAGES: usize = 10;
 /// Rounds unless given.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 20;
 /// The first mark: what the whole way may cost at a mean of [`MARK_BYTES`], in microseconds.
 const MARK_MICROS: f64 = 700.0;
 /// The mean size that the mark is for, decoded.
