@@ -1,11 +1,11 @@
 //! Pages as the web has them: a tenth is text, the rest is tags, attributes, styles and scripts.
 //!
 //! The shape is our own choice, after what surveys of the web (HTTP Archive and the like) and the
-//! crawls this crawler was designed from show: 240 KB on average, a fifth to a sixth of that as
+//! pages this crawler was designed on show: 240 KB on average, a fifth to a sixth of that as
 //! gzip, some 160 links of all kinds, a thousand elements. Of the bytes, about
 //! - an eighth is style, the same on every page of a host;
-//! - a third is scripts: the host's own, and the state that frameworks ship with a page as JSON;
-//! - a half is markup: navigation and footer that repeat on the host, cards with pictures in
+//! - two fifths are scripts: the host's own, and the state that frameworks ship with a page;
+//! - two fifths are markup: navigation and footer that repeat on the host, cards with pictures in
 //!   several sizes, icons in SVG, nested boxes with lists of classes and data attributes;
 //! - a tenth is text to be read.
 //!
