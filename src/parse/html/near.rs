@@ -53,7 +53,7 @@ mod tests {
             // Neighbours of the byte that is looked for, on both sides.
             bytes[length..].iter_mut().step_by(2).for_each(|byte| *byte = b'<');
             bytes[..length].iter_mut().step_by(3).for_each(|byte| *byte = b'=');
-            bytes[..length].iter_mut().step_by(5).for_each(|byte| *byte = b'<' | 0x80);
+            bytes[..length].iter_mut().step_by(5).for_each(|byte| *byte = b'=' | 0x80);
             for start in 0..=length {
                 assert_eq!(find(b'<', &bytes, start), Some(length));
                 assert_eq!(find(b'<', &bytes[..length], start), None);
