@@ -18,7 +18,7 @@ use crate::frontier::FrontierSettings;
 use crate::output::{OutputSettings, Purpose};
 use crate::parse::decode::DecodeLimits;
 use crate::parse::select::Extractor;
-use crate::parse::{Limits, ParseSettings, handler_for};
+use crate::parse::{Limits, ParseSettings, is_wanted};
 use crate::policy::address::may_connect;
 use crate::policy::address_clock::AddressRules;
 use crate::policy::domain_clock::DomainRules;
@@ -224,9 +224,7 @@ pub(super) fn fetch(config: &Config) -> FetchSettings {
             },
         },
         robots_bytes_max: config.robots.max_size.bytes(),
-        wanted: Wanted::new(|content_type| {
-            content_type.is_empty() || handler_for(content_type).is_some()
-        }),
+        wanted: Wanted::new(is_wanted),
     }
 }
 
