@@ -71,6 +71,7 @@ struct Part {
 }
 
 enum Then {
+    Rest,
     Publish(Box<ParsedPage>, u32),
     AnswerSeeds(Vec<SeedAnswer>, Answer<Vec<SeedAnswer>>),
 }
@@ -109,6 +110,7 @@ impl Actor for DiscoveryActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             DiscoveryMsg::Seeds(seeds, answer) => state.seeds(&me, &seeds, answer),
+            DiscoveryMsg::Sitemaps(host, sitemaps) => state.sitemaps(&me, &host, &sitemaps),
             DiscoveryMsg::Page(page) => state.page(&me, page),
             DiscoveryMsg::Admitted { batch, shard, answer } => {
                 state.admitted(batch, shard, answer);
@@ -145,6 +147,23 @@ impl DiscoveryState {
         }
         self.view.judged += u64::try_from(seeds.len()).unwrap_or(0);
         self.ask(me, parts, Then::AnswerSeeds(answers, answer));
+    }
+
+    fn sitemaps(&mut self, me: &ActorRef<DiscoveryMsg>, host: &HostKey, sitemaps: &[String]) {
+        let now = self.world.clock.now();
+        let settings = Arc::clone(&self.settings.borrow());
+        let mut parts = BTreeMap::new();
+        for sitemap in sitemaps {
+            self.view.judged += 1;
+            match judge::sitemap(sitemap, host, &mut self.scope, &settings, now) {
+                Ok(candidate) => {
+                    self.view.offered += 1;
+                    self.put(&mut parts, candidate, 0);
+                }
+                Err(_) => self.view.refused += 1,
+            }
+        }
+        self.ask(me, parts, Then::Rest);
     }
 
     fn page(&mut self, me: &ActorRef<DiscoveryMsg>, mut page: Box<ParsedPage>) {
@@ -240,6 +259,7 @@ impl DiscoveryState {
     /// All links are durable: the page may be published (I7).
     fn finish(&self, then: Then) {
         match then {
+            Then::Rest => {}
             Then::AnswerSeeds(answers, port) => port.send(answers),
             Then::Publish(page, links) => {
                 let ParsedPage { row, document, reasons, shard, permit, .. } = *page;
