@@ -44,6 +44,10 @@ fn strings(value: &Value) -> Vec<String> {
     items.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
+fn text<'c>(case: &'c Value, field: &str) -> &'c str {
+    case[field].as_str().unwrap()
+}
+
 fn time(text: &str) -> Timestamp {
     let text = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
     Timestamp::parse_rfc3339(&text).unwrap()
@@ -56,8 +60,8 @@ fn written(url: &str) -> String {
 
 /// What is wrong, if anything.
 fn judge(case: &Value) -> Option<String> {
-    let name = case["file"].as_str().expect("a file");
-    let url = case["sitemap_url"].as_str().expect("a URL");
+    let name = text(case, "file");
+    let url = text(case, "sitemap_url");
     let parsed = read(url, case["content_type"].as_str(), file(name));
     let found = named(&parsed);
     let urls: Vec<String> = found.iter().map(|(url, _)| written(url)).collect();
