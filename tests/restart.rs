@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mehman::world::{Clock as _, Dice, SeededDice, TokioClock};
 use support::node::{Daemon, Home, LOCAL, Running};
-use support::site::{Reply, Request, Site};
+use support::site::{CLOCK_STEP, Reply, Request, Site};
 use support::torture::{HEARD, Left, Web, assert_archived, assert_readable, assert_whole};
 use support::{data, now, until};
 
@@ -171,6 +171,72 @@ async fn kill_9_at_many_more_moments() {
     for seed in number(from)..number(to) {
         println!("seed {seed}");
         Box::pin(killed_again_and_again(seed)).await;
+    }
+}
+
+/// A delay that no start lasts as long as.
+const LONG: Duration = Duration::from_secs(3);
+
+/// A site is asked for a page, and the crawl killed so long after it was asked or has answered.
+async fn killed_over_a_page(answers: Reply, config: &str, after: Duration) -> Vec<Request> {
+    let site = Site::start(move |request: &Request| match request.path.as_str() {
+        "/robots.txt" => Reply::status(404),
+        "/1" => Reply::html("<title>1</title>"),
+        _ if request.earlier > 0 => Reply::html("<title>0</title>"),
+        _ => answers.clone(),
+    })
+    .await;
+    let home = Home::new(config);
+    let (front, other) = (site.url("/"), site.url("/1"));
+    let line = ["crawl", &*front, &*other];
+    let running = home.start(&line);
+    until("the page", 60, async || site.paths().contains(&"/".to_owned()).then_some(())).await;
+    TokioClock::system().sleep(after).await;
+    running.kill();
+    home.run(&line, 60).await.expect(0);
+    assert_eq!(data::page_counts(&home.data()).len(), 2);
+    site.requests()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_counts_as_just_visited_when_its_crawler_was_killed() {
+    let config = LOCAL.replace("20ms", &format!("{}s", LONG.as_secs()));
+    let page = Reply::html("<title>0</title>");
+    let unanswered = page.clone().after(Duration::from_millis(1500));
+    // Killed before the answer came, right behind it, and once it was heard.
+    let (unheard, just, heard) = tokio::join!(
+        killed_over_a_page(unanswered, &config, Duration::from_millis(50)),
+        killed_over_a_page(page.clone(), &config, Duration::ZERO),
+        killed_over_a_page(page, &config, HEARD),
+    );
+    for requests in [unheard, just, heard] {
+        for pair in requests.windows(2) {
+            let gap = pair[1].at.duration_since(pair[0].at);
+            assert!(
+                gap + CLOCK_STEP >= LONG,
+                "{} came {gap:?} after {}",
+                pair[1].path,
+                pair[0].path
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_a_site_asked_for_stands_when_its_crawler_was_killed() {
+    let asks = |status| Reply::status(status).header("Retry-After", LONG.as_secs().to_string());
+    // Nothing else happens that would make the wait durable.
+    let (busy, gone) = tokio::join!(
+        killed_over_a_page(asks(429), LOCAL, HEARD),
+        killed_over_a_page(asks(503), LOCAL, HEARD),
+    );
+    for requests in [busy, gone] {
+        let asked =
+            requests.iter().position(|request| request.status >= 400 && request.path == "/");
+        let asked = asked.expect("a wait");
+        let next = requests.get(asked + 1).expect("a request after the wait");
+        let gap = next.at.duration_since(requests[asked].ended.expect("an answer"));
+        assert!(gap + CLOCK_STEP >= LONG, "{} came {gap:?} after a wish for {LONG:?}", next.path);
     }
 }
 
