@@ -42,6 +42,9 @@ pub(super) const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// Refused seeds that are shown one by one.
 const REFUSED_SHOWN_MAX: u64 = 20;
 
+/// So many are not open at once, so it is said what is done meanwhile.
+const MANY_SHARDS: u16 = 64;
+
 /// What is to be crawled.
 pub(super) struct Job {
     /// How.
@@ -117,6 +120,9 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
     let started = clock.now();
     let options =
         NodeOptions { config: Arc::clone(&job.config), purpose: Purpose::Crawl, reloader: None };
+    if job.config.frontier.shards >= MANY_SHARDS {
+        output.note(&format!("opening {} shards", job.config.frontier.shards));
+    }
     let mut node = tokio::select! {
         biased;
         _ = signals.next() => return Err(Interrupted.into()),

@@ -6,7 +6,7 @@ use ractor::SpawnErr;
 use thiserror::Error;
 
 use crate::fetch::{ConnectError, ResolverError};
-use crate::storage::{DirectoryError, SnapshotsError, StoreError};
+use crate::storage::{DirectoryError, MadeShardsError, SnapshotsError, StoreError};
 use crate::types::ShardId;
 use crate::world::ObjectsError;
 
@@ -16,6 +16,9 @@ pub enum NodeError {
     /// The data directory is in use, newer, or damaged.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// Shards that the data directory had are not where they were.
+    #[error(transparent)]
+    MadeShards(#[from] MadeShardsError),
     /// `data.store` cannot be opened.
     #[error(transparent)]
     Objects(#[from] ObjectsError),

@@ -16,6 +16,7 @@ mod shutdown;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorRef};
 use tokio::net::TcpListener;
@@ -27,8 +28,8 @@ use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
 use crate::protocol::{DiscoveryMsg, RootMsg, ask};
-use crate::storage::{DataDir, SledSnapshots};
-use crate::types::Timestamp;
+use crate::storage::{DataDir, MadeShards, SledSnapshots};
+use crate::types::{ShardId, Timestamp};
 use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
 
 use plan::Plan;
@@ -107,6 +108,8 @@ impl Node {
             Some(url) => Objects::open(url)?,
             None => Objects::open_directory(&directory.shards())?,
         };
+        let store = config.data.store.as_deref();
+        let mut made = MadeShards::check(directory.path(), store, &objects).await?;
         let egress = settings::egress(config);
         let exchange = ReqwestExchange::new(settings::connect(config), egress, Arc::clone(&clock))?;
         let world = World {
@@ -120,9 +123,17 @@ impl Node {
             clock,
         };
         let mut node = Self::start_in(options, world).await?;
+        let opened = made.opened((0..node.plan.config().frontier.shards).map(ShardId));
         node.snapshots = Some(snapshots);
         node.directory = Some(directory);
-        Ok(node)
+        match opened {
+            Ok(()) => Ok(node),
+            Err(failure) => {
+                // What is told is why it does not start, however it stopped.
+                node.stop(Duration::ZERO).await.ok();
+                Err(failure.into())
+            }
+        }
     }
 
     /// Starts a node in a world of the caller's: for tests and simulations.
