@@ -9,6 +9,7 @@ mod settings;
 mod plan;
 mod part;
 mod shards;
+mod effect;
 mod root;
 mod orders;
 mod progress;
@@ -35,6 +36,7 @@ use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World
 use plan::Plan;
 use root::RootActor;
 
+pub use effect::without_effect;
 pub use error::NodeError;
 pub use orders::Reloader;
 pub use progress::Progress;
@@ -61,15 +63,15 @@ pub struct NodeOptions {
     pub reloader: Option<Reloader>,
 }
 
-/// Everything in a configuration that this build cannot do, or that a file it names makes wrong.
+/// Everything in a configuration that this build cannot do, or that a file it names makes wrong, in
+/// the order of `config/default.toml`.
 pub fn check(config: &Config) -> Vec<NodeError> {
-    let checks = [
-        settings::discovery(config).err(),
-        settings::archive(config).err(),
-        settings::parse(config).err(),
-        settings::coordinator(config).err(),
-    ];
-    checks.into_iter().flatten().chain(settings::output_faults(config)).collect()
+    let mut faults: Vec<NodeError> = settings::extractors(config).filter_map(Result::err).collect();
+    faults.extend(settings::scope_rules(config).err().into_iter().flatten());
+    faults.extend(settings::archive(config).err());
+    faults.extend(settings::coordinator(config).err());
+    faults.extend(settings::output_faults(config));
+    faults
 }
 
 /// A running node.
@@ -97,8 +99,9 @@ impl Node {
     /// made; a setting is wrong.
     pub async fn start(options: NodeOptions) -> Result<Self, NodeError> {
         let config = &options.config;
-        if let Some(fault) = check(config).into_iter().next() {
-            return Err(fault);
+        let faults = check(config);
+        if !faults.is_empty() {
+            return Err(NodeError::of_faults(faults));
         }
         let coordinator = settings::coordinator(config)?;
         let directory = DataDir::open(&config.data.dir)?;
