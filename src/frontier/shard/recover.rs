@@ -15,7 +15,9 @@ use crate::protocol::ShardMsg;
 use crate::protocol::shard::{StoreFault, StoreReply};
 use crate::storage::{Filter, Fingerprints, StoreError};
 use crate::supervise::Alarm;
-use crate::types::{EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, UrlId};
+use crate::types::{
+    EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, Timestamp, UrlId,
+};
 
 /// Hosts are read in pages of this many.
 const HOSTS_PAGE: usize = 1000;
@@ -181,6 +183,9 @@ impl Shard {
     fn found(&mut self, id: crate::types::HostId, record: &HostRecord, counts: HostCounts) {
         if record.key.id() != id {
             self.aliases.insert(record.key.clone(), id);
+        }
+        if record.next_allowed_at > Timestamp::EPOCH {
+            self.domains.visited_before(record.key.domain());
         }
         self.totals.hosts += 1;
         add(&mut self.totals.counts, counts);
