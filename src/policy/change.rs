@@ -16,6 +16,10 @@ pub enum Change {
     PutUrl(UrlId, Box<UrlRecord>),
     /// How a URL's last visit went.
     PutVisit(UrlId, Box<VisitRecord>),
+    /// How later visits of a known page fail: beside its row, which keeps the last good one (F8).
+    PutFailing(UrlId, Box<VisitRecord>),
+    /// They fail no more.
+    DropFailing(UrlId),
     /// Into the host's queue.
     Enqueue(Box<QueueEntry>),
     /// Out of the host's queue: granted, refused or ended.

@@ -109,6 +109,8 @@ impl Batch {
         match change {
             Change::PutUrl(id, row) => self.put(Key::Url(id), &row),
             Change::PutVisit(id, row) => self.put(Key::Visit(id), &row),
+            Change::PutFailing(id, row) => self.put(Key::Failing(id), &row),
+            Change::DropFailing(id) => self.delete(Key::Failing(id)),
             Change::Enqueue(entry) => self.put(Key::of_entry(&entry), &entry),
             Change::Dequeue(entry) => self.delete(Key::of_entry(&entry)),
             Change::Defer { due, entry } => self.put(Key::Due { due, id: entry.id }, &entry),

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `u` | URL id | what a URL is |
 //! | `v` | URL id | how its last visit went |
+//! | `f` | URL id | how later visits of a known page fail |
 //! | `q` | host · band · order · hash · disambiguator | the host's queue |
 //! | `d` | due (ms) · URL id | retries and revisits |
 //! | `s` | URL id | refused by robots rules |
@@ -32,6 +33,8 @@ pub enum Kind {
     Url,
     /// How its last visit went.
     Visit,
+    /// How later visits of a known page fail.
+    Failing,
     /// A host's queue.
     Queue,
     /// Retries and revisits by time.
@@ -74,6 +77,7 @@ impl Kind {
         match self {
             Self::Url => b'u',
             Self::Visit => b'v',
+            Self::Failing => b'f',
             Self::Queue => b'q',
             Self::Due => b'd',
             Self::Sleeper => b's',
@@ -104,6 +108,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Url => "url",
             Self::Visit => "visit",
+            Self::Failing => "failing visit",
             Self::Queue => "queue",
             Self::Due => "due",
             Self::Sleeper => "sleeper",
@@ -154,6 +159,8 @@ pub(super) enum Key {
     Url(UrlId),
     /// `v`
     Visit(UrlId),
+    /// `f`
+    Failing(UrlId),
     /// `q`
     Queue {
         /// Priority band, 0 first.
@@ -220,6 +227,7 @@ impl Key {
         match self {
             Self::Url(_) => Kind::Url,
             Self::Visit(_) => Kind::Visit,
+            Self::Failing(_) => Kind::Failing,
             Self::Queue { .. } => Kind::Queue,
             Self::Due { .. } => Kind::Due,
             Self::Sleeper(_) => Kind::Sleeper,
@@ -245,7 +253,11 @@ impl Key {
         let mut key = Vec::with_capacity(32);
         key.push(self.kind().byte());
         match self {
-            Self::Url(id) | Self::Visit(id) | Self::Sleeper(id) | Self::Dead(id) => {
+            Self::Url(id)
+            | Self::Visit(id)
+            | Self::Failing(id)
+            | Self::Sleeper(id)
+            | Self::Dead(id) => {
                 key.extend(id.to_bytes());
             }
             Self::Queue { band, order, id } => {
@@ -291,6 +303,7 @@ impl Key {
         let decoded = match kind {
             b'u' => Self::Url(take_id(fields)?),
             b'v' => Self::Visit(take_id(fields)?),
+            b'f' => Self::Failing(take_id(fields)?),
             b'q' => take_queue(fields)?,
             b'd' => Self::Due { due: take_time(fields)?, id: take_id(fields)? },
             b's' => Self::Sleeper(take_id(fields)?),
@@ -320,7 +333,7 @@ impl Key {
     }
 }
 
-/// Every key of a kind that belongs to one host (`u`, `v`, `q`, `s`, `p`, `x`).
+/// Every key of a kind that belongs to one host (`u`, `v`, `f`, `q`, `s`, `p`, `x`).
 pub(super) fn host_range(kind: Kind, host: HostId) -> KeyRange {
     let mut prefix = vec![kind.byte()];
     prefix.extend(host.0.to_be_bytes());

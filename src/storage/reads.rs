@@ -59,7 +59,12 @@ impl ShardStore {
     /// # Errors
     /// As [`ShardStore::url`].
     pub async fn visit(&self, id: UrlId) -> Result<Option<VisitRecord>, StoreError> {
-        self.row(Key::Visit(id)).await
+        let good: Option<VisitRecord> = self.row(Key::Visit(id)).await?;
+        let failing: Option<VisitRecord> = self.row(Key::Failing(id)).await?;
+        Ok(match (good, failing) {
+            (Some(good), Some(failing)) => Some(good.failing(failing)),
+            (good, failing) => good.or(failing),
+        })
     }
 
     /// A host's row and counts.
