@@ -195,22 +195,26 @@ impl Rig {
         rig
     }
 
+    /// Opens the store of a shard that is not running.
+    pub(super) async fn store(&self, shard: u16) -> ShardStore {
+        let options = StoreOptions {
+            objects: self.objects.clone(),
+            path: shard.to_string(),
+            clock: Arc::clone(&self.world.clock),
+            seed: 7,
+            memory_bytes_max: 16 << 20,
+            cache: None,
+            shard: ShardId(shard),
+        };
+        ShardStore::open(options).await.unwrap()
+    }
+
     /// Opens every shard.
     pub(super) async fn open(&mut self) {
         self.shards.clear();
         self.stores.clear();
         for shard in 0..self.setting.shards {
-            let store = ShardStore::open(StoreOptions {
-                objects: self.objects.clone(),
-                path: shard.to_string(),
-                clock: Arc::clone(&self.world.clock),
-                seed: 7,
-                memory_bytes_max: 16 << 20,
-                cache: None,
-                shard: ShardId(shard),
-            })
-            .await
-            .unwrap();
+            let store = self.store(shard).await;
             self.stores.push(store.clone());
             let args = ShardArgs {
                 shard: ShardId(shard),

@@ -47,6 +47,10 @@ pub enum Change {
     },
     /// Out of the sleepers, back to be judged.
     Unsleep(UrlId),
+    /// Rules changed: the host's sleepers are to be judged by them, also after a crash (R2).
+    PutUnjudged(HostId),
+    /// They are back in the queue.
+    DropUnjudged(HostId),
     /// A grant (F5).
     PutLease(Box<Lease>),
     /// The grant is answered or has come back.

@@ -119,6 +119,8 @@ impl Batch {
                 self.put(Key::Sleeper(entry.id), &SleeperRow { entry: *entry, reason })
             }
             Change::Unsleep(id) => self.delete(Key::Sleeper(id)),
+            Change::PutUnjudged(host) => self.put(Key::Unjudged(host), &true),
+            Change::DropUnjudged(host) => self.delete(Key::Unjudged(host)),
             Change::PutLease(lease) => self.put(Key::Lease(lease.id), &lease),
             Change::DropLease(id) => self.delete(Key::Lease(id)),
             Change::PutHost(id, row) => self.put(Key::Host(id), &row),

@@ -8,6 +8,7 @@
 //! | `q` | host · band · order · hash · disambiguator | the host's queue |
 //! | `d` | due (ms) · URL id | retries and revisits |
 //! | `s` | URL id | refused by robots rules |
+//! | `k` | host | its sleepers are to be judged by new rules |
 //! | `l` | lease id | in flight |
 //! | `h` | host · 0, host · 1 | the host's row, and its counts beside it |
 //! | `r` | host | its last robots.txt |
@@ -41,6 +42,8 @@ pub enum Kind {
     Due,
     /// Refused by robots rules.
     Sleeper,
+    /// A host whose sleepers are to be judged by new rules.
+    Unjudged,
     /// A grant in flight.
     Lease,
     /// A host's row.
@@ -81,6 +84,7 @@ impl Kind {
             Self::Queue => b'q',
             Self::Due => b'd',
             Self::Sleeper => b's',
+            Self::Unjudged => b'k',
             Self::Lease => b'l',
             Self::Host | Self::Counts => b'h',
             Self::Robots => b'r',
@@ -112,6 +116,7 @@ impl fmt::Display for Kind {
             Self::Queue => "queue",
             Self::Due => "due",
             Self::Sleeper => "sleeper",
+            Self::Unjudged => "unjudged",
             Self::Lease => "lease",
             Self::Host => "host",
             Self::Counts => "host counts",
@@ -179,6 +184,8 @@ pub(super) enum Key {
     },
     /// `s`
     Sleeper(UrlId),
+    /// `k`
+    Unjudged(HostId),
     /// `l`
     Lease(LeaseId),
     /// `h`, 0
@@ -231,6 +238,7 @@ impl Key {
             Self::Queue { .. } => Kind::Queue,
             Self::Due { .. } => Kind::Due,
             Self::Sleeper(_) => Kind::Sleeper,
+            Self::Unjudged(_) => Kind::Unjudged,
             Self::Lease(_) => Kind::Lease,
             Self::Host(_) => Kind::Host,
             Self::Counts(_) => Kind::Counts,
@@ -276,7 +284,7 @@ impl Key {
             }
             Self::Host(host) => host_key(&mut key, *host, 0),
             Self::Counts(host) => host_key(&mut key, *host, 1),
-            Self::Robots(host) => key.extend(host.0.to_be_bytes()),
+            Self::Robots(host) | Self::Unjudged(host) => key.extend(host.0.to_be_bytes()),
             Self::ToParse(id, version) => {
                 key.extend(id.to_bytes());
                 key.extend(version.0.to_be_bytes());
@@ -307,6 +315,7 @@ impl Key {
             b'q' => take_queue(fields)?,
             b'd' => Self::Due { due: take_time(fields)?, id: take_id(fields)? },
             b's' => Self::Sleeper(take_id(fields)?),
+            b'k' => Self::Unjudged(HostId(take_u64(fields)?)),
             b'l' => Self::Lease(LeaseId(take_u64(fields)?)),
             b'h' => take_host(fields)?,
             b'r' => Self::Robots(HostId(take_u64(fields)?)),

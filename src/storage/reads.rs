@@ -159,6 +159,16 @@ impl ShardStore {
         Ok(rows.into_iter().map(|row| (row.entry, row.reason)).collect())
     }
 
+    /// R2: hosts whose sleepers a crash kept from being judged by new rules: a few, if any.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn unjudged(&self) -> Result<Vec<HostId>, StoreError> {
+        let rows = self.scan(Kind::Unjudged.range(), usize::MAX, Scan::Cold).await?;
+        let host = |key: Key| if let Key::Unjudged(host) = key { Some(host) } else { None };
+        rows.iter().map(|row| key_of(Kind::Unjudged, row, host)).collect()
+    }
+
     /// F5: every grant in flight; their number is bounded by the fetchers' credit.
     ///
     /// # Errors

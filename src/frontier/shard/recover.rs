@@ -40,6 +40,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let backlog = !store.to_parse(None, 1).await?.is_empty();
     let pages = store.meta(PAGES_ROW).await?;
     let paused = store.meta(PAUSED_ROW).await?;
+    let unjudged = store.unjudged().await?;
     let filter = store.load_filter().await;
     let mut shard = empty(me, args);
     shard.commit = Commit::new(last_event);
@@ -61,6 +62,9 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
         }
     }
     shard.begin_filter(filter);
+    for host in unjudged {
+        shard.wake(host).wakes_sleepers = true;
+    }
     for lease in leases {
         match reopened {
             true => shard.wait_out(lease),

@@ -22,6 +22,7 @@ fn keys() -> impl Strategy<Value = Key> {
         url_ids().prop_map(Key::Url),
         url_ids().prop_map(Key::Visit),
         url_ids().prop_map(Key::Failing),
+        any::<u64>().prop_map(|host| Key::Unjudged(HostId(host))),
         (any::<u8>(), any::<u64>(), url_ids()).prop_map(|(band, order, id)| Key::Queue {
             band,
             order,

@@ -222,6 +222,8 @@ impl Bench {
             | Change::Enqueue(_)
             | Change::Undefer { .. }
             | Change::Unsleep(_)
+            | Change::PutUnjudged(_)
+            | Change::DropUnjudged(_)
             | Change::PutLease(_)
             | Change::PutCounts(..)
             | Change::DropToParse(..)
