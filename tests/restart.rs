@@ -6,7 +6,7 @@
 mod support;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mehman::world::{Clock as _, Dice, SeededDice, TokioClock};
@@ -265,7 +265,7 @@ fn last_member(bytes: &[u8]) -> usize {
 }
 
 /// The same crawl again cuts the tail, says so, and ends.
-async fn goes_on_and_says(home: &Home, site: &Site, open: &PathBuf, cut: u64) {
+async fn goes_on_and_says(home: &Home, site: &Site, open: &Path, cut: u64) {
     let ended = home.run(&["crawl", &site.url("/")], 60).await.expect(0);
     let name = open.file_stem().expect("a name").to_string_lossy();
     let said = ended.err.lines().find(|line| line.contains("torn tail cut"));
