@@ -1,6 +1,6 @@
-//! Opening the stores of shards, many at once, and their number: chosen at the first start, and kept
-//! in every store. With another number hosts would lie elsewhere, so what is known of them would be
-//! forgotten (I3, I4).
+//! Opening the stores of shards, many at once, and their number: chosen at the first start, and
+//! kept in every store. With another number hosts would lie elsewhere, so what is known of them
+//! would be forgotten (I3, I4).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Which shards a data directory has, and in which object store: its own record of them.
 //!
-//! A shard that was made and is not there any more would open as an empty one: what it knew, and the
-//! waits that sites asked for, would be forgotten without a word (I3, I4). So the record is compared
-//! with the store before anything is opened.
+//! A shard that was made and is not there any more would open as an empty one: what it knew, and
+//! the waits that sites asked for, would be forgotten without a word (I3, I4). So the record is
+//! compared with the store before anything is opened.
 //!
 //! - M-1 A shard that is in the record has objects in the store; else nothing is opened or touched.
 //! - M-2 The record is written when all shards are open, so it never names one that was not made.
