@@ -1,5 +1,5 @@
-//! S0 to S4: every profile of `config/` runs as it is. What a test adds comes by the environment: who
-//! crawls, and that this machine may be asked.
+//! S0 to S4: every profile of `config/` runs as it is. What a test adds comes by the environment:
+//! who crawls, and that this machine may be asked.
 
 mod support;
 
