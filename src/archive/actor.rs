@@ -261,7 +261,7 @@ impl ArchiveState {
 
     /// Hands the gathered group to a task that appends and syncs it.
     fn sync(&mut self, now: Timestamp) {
-        let group = std::mem::take(&mut self.gathered);
+        let mut group = std::mem::take(&mut self.gathered);
         self.due = None;
         let file = match self.file.take() {
             Some(file) => file,
@@ -274,7 +274,12 @@ impl ArchiveState {
             self.writer.write(&info.parts(), false, &mut bytes);
         }
         let header_bytes = size(bytes.len());
-        bytes.extend_from_slice(&group.bytes);
+        if bytes.is_empty() {
+            // All groups of a file but the first: their bytes are moved, not copied.
+            std::mem::swap(&mut bytes, &mut group.bytes);
+        } else {
+            bytes.append(&mut group.bytes);
+        }
         let syncing = Syncing { group, bytes: bytes.into(), header_bytes };
         let (spool, me) = (Arc::clone(&self.args.spool), self.me.clone());
         let (path, offset) = (publish::open_path(&file.synced.name), file.synced.bytes);
@@ -316,7 +321,7 @@ impl ArchiveState {
                 syncing.report(&name, at, &routes);
             }
             (Ok(()), None) => {}
-            (Err(why), _) => self.put_back(syncing.group, why),
+            (Err(why), _) => self.put_back(syncing.into_group(), why),
         }
     }
 

@@ -39,6 +39,7 @@ pub(super) struct Waiting {
 
 /// A group whose bytes are on their way to the disk.
 pub(super) struct Syncing {
+    /// The group, without its bytes.
     pub(super) group: Group,
     /// The file's header, where it begins with this group, and the group.
     pub(super) bytes: Bytes,
@@ -85,6 +86,13 @@ impl Group {
 }
 
 impl Syncing {
+    /// The group with its bytes again, for another file.
+    pub(super) fn into_group(self) -> Group {
+        let header_bytes = usize::try_from(self.header_bytes).unwrap_or(usize::MAX);
+        let bytes = self.bytes.get(header_bytes..).unwrap_or_default().to_vec();
+        Group { bytes, ..self.group }
+    }
+
     /// Counts what is on the disk now.
     pub(super) fn count_in(&self, file: &mut ClosedFile) {
         if self.header_bytes > 0 {

@@ -18,7 +18,7 @@ use crate::protocol::output::FinishedPage;
 use crate::protocol::shard::{Admission, AdmitAnswer, AdmitBatch, Candidate};
 use crate::protocol::{Answer, DiscoveryMsg, OutputMsg, RoutesWatch, ShardMsg};
 use crate::supervise::Alarm;
-use crate::types::{CrawlUrl, Reason, ShardId, tally};
+use crate::types::{CrawlUrl, HostKey, Reason, ShardId, tally};
 use crate::world::World;
 
 /// A shard that is gone is asked again after this.
@@ -38,14 +38,14 @@ pub struct DiscoveryArgs {
     /// The world.
     pub world: World,
     /// Hosts that had seeds in earlier runs: the scope goes on from them.
-    pub seeded: Vec<CrawlUrl>,
+    pub seeded: BTreeSet<HostKey>,
 }
 
 /// The actor's state.
 pub struct DiscoveryState {
     settings: watch::Receiver<Arc<DiscoverySettings>>,
     scope: Scope,
-    seeded: Vec<CrawlUrl>,
+    seeded: BTreeSet<HostKey>,
     routes: RoutesWatch,
     world: World,
     waiting: BTreeMap<u64, Waiting>,
@@ -71,6 +71,7 @@ struct Part {
 }
 
 enum Then {
+    Rest,
     Publish(Box<ParsedPage>, u32),
     AnswerSeeds(Vec<SeedAnswer>, Answer<Vec<SeedAnswer>>),
 }
@@ -86,7 +87,7 @@ impl Actor for DiscoveryActor {
         args: DiscoveryArgs,
     ) -> Result<DiscoveryState, ActorProcessingErr> {
         let settings = Arc::clone(&args.settings.borrow());
-        let scope = Scope::new(settings.scope.clone(), &args.seeded)?;
+        let scope = Scope::new(settings.scope.clone(), &roots(&args.seeded))?;
         let alarm = Alarm::new(Arc::clone(&args.world.clock), me, || DiscoveryMsg::Tick);
         Ok(DiscoveryState {
             settings: args.settings,
@@ -109,6 +110,7 @@ impl Actor for DiscoveryActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             DiscoveryMsg::Seeds(seeds, answer) => state.seeds(&me, &seeds, answer),
+            DiscoveryMsg::Sitemaps(host, sitemaps) => state.sitemaps(&me, &host, &sitemaps),
             DiscoveryMsg::Page(page) => state.page(&me, page),
             DiscoveryMsg::Admitted { batch, shard, answer } => {
                 state.admitted(batch, shard, answer);
@@ -137,7 +139,7 @@ impl DiscoveryState {
             answers.push(seed_answer(&seed.url, judged.as_ref().err()));
             match judged {
                 Ok(candidate) => {
-                    self.remember_seed(&candidate.record.url);
+                    self.seeded.insert(candidate.host.clone());
                     self.put(&mut parts, candidate, place);
                 }
                 Err(_) => self.view.refused += 1,
@@ -147,12 +149,21 @@ impl DiscoveryState {
         self.ask(me, parts, Then::AnswerSeeds(answers, answer));
     }
 
-    /// One URL of each seeded host is enough to rebuild the scope on a reload.
-    fn remember_seed(&mut self, url: &CrawlUrl) {
-        let host = url.host_key();
-        if !self.seeded.iter().rev().take(1000).any(|known| known.host_key() == host) {
-            self.seeded.push(url.clone());
+    fn sitemaps(&mut self, me: &ActorRef<DiscoveryMsg>, host: &HostKey, sitemaps: &[String]) {
+        let now = self.world.clock.now();
+        let settings = Arc::clone(&self.settings.borrow());
+        let mut parts = BTreeMap::new();
+        for sitemap in sitemaps {
+            self.view.judged += 1;
+            match judge::sitemap(sitemap, host, &mut self.scope, &settings, now) {
+                Ok(candidate) => {
+                    self.view.offered += 1;
+                    self.put(&mut parts, candidate, 0);
+                }
+                Err(_) => self.view.refused += 1,
+            }
         }
+        self.ask(me, parts, Then::Rest);
     }
 
     fn page(&mut self, me: &ActorRef<DiscoveryMsg>, mut page: Box<ParsedPage>) {
@@ -165,7 +176,7 @@ impl DiscoveryState {
             match judge::link(link, &page.row, &mut self.scope, &settings, now) {
                 Ok(candidate) => {
                     if candidate.is_seed {
-                        self.remember_seed(&candidate.record.url);
+                        self.seeded.insert(candidate.host.clone());
                     }
                     offered += 1;
                     self.put(&mut parts, candidate, 0);
@@ -248,6 +259,7 @@ impl DiscoveryState {
     /// All links are durable: the page may be published (I7).
     fn finish(&self, then: Then) {
         match then {
+            Then::Rest => {}
             Then::AnswerSeeds(answers, port) => port.send(answers),
             Then::Publish(page, links) => {
                 let ParsedPage { row, document, reasons, shard, permit, .. } = *page;
@@ -264,13 +276,18 @@ impl DiscoveryState {
 
     fn reload(&mut self) -> Result<(), ActorProcessingErr> {
         let settings = Arc::clone(&self.settings.borrow());
-        self.scope = Scope::new(settings.scope.clone(), &self.seeded)?;
+        self.scope = Scope::new(settings.scope.clone(), &roots(&self.seeded))?;
         Ok(())
     }
 
     fn observe(&self) -> DiscoveryView {
         DiscoveryView { waiting: tally(self.waiting.len()), ..self.view.clone() }
     }
+}
+
+/// One URL of each seeded host is enough to make the scope again.
+fn roots(seeded: &BTreeSet<HostKey>) -> Vec<CrawlUrl> {
+    seeded.iter().filter_map(|host| CrawlUrl::parse(&format!("{host}/")).ok()).collect()
 }
 
 fn seed_answer(url: &str, refused: Option<&Reason>) -> SeedAnswer {

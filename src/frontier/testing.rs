@@ -13,7 +13,7 @@ mod fakes;
 mod judge;
 mod setting;
 
-pub(super) use judge::assert_polite;
+pub(super) use judge::{assert_polite, published};
 pub(super) use setting::Setting;
 
 use fakes::{FlakyStore, LoadedDice, LoadedSnapshots, NoExchange, Nobody, Table, WatchfulClock};
@@ -21,9 +21,7 @@ use fakes::{FlakyStore, LoadedDice, LoadedSnapshots, NoExchange, Nobody, Table, 
 use super::{AddressActor, AddressArgs, FrontierSettings, ShardActor, ShardArgs, SharedQuota};
 use crate::policy::normalise;
 use crate::policy::quota::Quota;
-use crate::protocol::shard::{
-    Admission, AdmitBatch, Candidate, EndedReport, PublishedBatch, PublishedPage, ShardView,
-};
+use crate::protocol::shard::{Admission, AdmitBatch, Candidate, EndedReport, ShardView};
 use crate::protocol::{
     AddressMsg, Answer, FetchJob, OutputMsg, ParseJob, Permit, Routes, ShardMsg, ShardRoute,
 };
@@ -302,9 +300,14 @@ impl Rig {
 
     /// Admits URLs to their shards, a batch each, and waits for the answers.
     pub(super) async fn admit(&self, urls: &[String]) -> Vec<Admission> {
+        self.admit_as(urls, false).await
+    }
+
+    /// As links of pages, or as seeds.
+    pub(super) async fn admit_as(&self, urls: &[String], is_seed: bool) -> Vec<Admission> {
         let mut batches: BTreeMap<ShardId, Vec<Candidate>> = BTreeMap::new();
         for url in urls {
-            let candidate = candidate(url, self.now());
+            let candidate = Candidate { is_seed, ..candidate(url, self.now()) };
             let shard = self.routes.borrow().shard_of(&candidate.host);
             batches.entry(shard).or_default().push(candidate);
         }
@@ -490,10 +493,4 @@ pub(super) fn completion(
     }
     completion.robots_body = reply.robots.map(|text| bytes::Bytes::from_static(text.as_bytes()));
     completion
-}
-
-pub(super) fn published(job: ParseJob) -> ShardMsg {
-    let page = PublishedPage { row: job.row, links: 0, duplicate_of: None, parser_version: 1 };
-    let answer = Answer::ignored();
-    ShardMsg::Published(Box::new(PublishedBatch { pages: vec![page], outputs: Vec::new(), answer }))
 }

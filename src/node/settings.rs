@@ -18,7 +18,7 @@ use crate::frontier::FrontierSettings;
 use crate::output::{OutputSettings, Purpose};
 use crate::parse::decode::DecodeLimits;
 use crate::parse::select::Extractor;
-use crate::parse::{Limits, ParseSettings, handler_for};
+use crate::parse::{Limits, ParseSettings, is_wanted};
 use crate::policy::address::may_connect;
 use crate::policy::address_clock::AddressRules;
 use crate::policy::domain_clock::DomainRules;
@@ -38,6 +38,8 @@ const FINGERPRINT_BYTES: u64 = 20;
 const AHEAD: usize = 2;
 /// The least credit of a shard, so that few workers and many shards still move.
 const CREDIT_MIN: usize = 8;
+/// Where a page has moved to, and what sites list for crawlers (P3, R3).
+const FOLLOWED_ALWAYS: [LinkKind; 3] = [LinkKind::Redirect, LinkKind::Sitemap, LinkKind::Feed];
 /// An output's file is followed by the next at this size.
 const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 /// How long a connection may be idle: longer than the delay of most hosts.
@@ -163,7 +165,7 @@ pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, NodeError>
             max_repeated_segment: usize::from(config.traps.max_repeated_segments),
             max_query_parameters: usize::from(config.traps.max_query_parameters),
         },
-        follow: follow.chain([LinkKind::Redirect]).collect::<BTreeSet<_>>(),
+        follow: follow.chain(FOLLOWED_ALWAYS).collect::<BTreeSet<_>>(),
         max_redirects: config.fetch.max_redirects,
     })
 }
@@ -247,9 +249,7 @@ pub(super) fn fetch(config: &Config) -> FetchSettings {
         robots_bytes_max: config.robots.max_size.bytes(),
         wanted: match fetch.unread_types {
             config::UnreadTypes::Store => Wanted::everything(),
-            config::UnreadTypes::Stop => Wanted::new(|content_type| {
-                content_type.is_empty() || handler_for(content_type).is_some()
-            }),
+            config::UnreadTypes::Stop => Wanted::new(is_wanted),
         },
     }
 }

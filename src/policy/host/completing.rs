@@ -276,7 +276,11 @@ impl HostMachine {
     }
 
     fn robots_answered(&mut self, now: Moment, answer: RobotsAnswer, effects: &mut Effects) {
+        let is_file = matches!(&answer, RobotsAnswer::Status { code: 200..=299, .. });
         let answered = self.robots.answer(now, answer, &self.settings.robots);
+        if let Some(rules) = self.robots.rules().filter(|_| is_file) {
+            effects.sitemaps = rules.sitemaps().to_vec();
+        }
         effects.changes.push(Change::PutRobots(self.id, Box::new(answered.record)));
         effects.wake_sleepers = answered.rules_changed;
     }

@@ -192,6 +192,21 @@ fn refused_urls_sleep_until_the_rules_change() {
 }
 
 #[test]
+fn sitemap_lines_are_named_whenever_the_file_comes() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let robots = bench.granted();
+    let effects = bench.answer_robots(&robots, "Sitemap: /a.xml\nSitemap: https://b.test/c\n");
+    assert_eq!(effects.sitemaps, ["/a.xml", "https://b.test/c"]);
+    let page = bench.next_lease();
+    assert!(bench.answer(&page, 0, Outcome::Ok).sitemaps.is_empty());
+    bench.now = bench.now + secs(86_400);
+    bench.admit(&["/2"]);
+    let robots = bench.next_lease();
+    assert!(bench.answer_robots_status(&robots, 503).sitemaps.is_empty(), "the copy is known");
+}
+
+#[test]
 fn a_missing_robots_allows_everything() {
     let mut bench = Bench::new(settings());
     bench.admit(&["/1"]);
