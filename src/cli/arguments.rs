@@ -106,9 +106,10 @@ pub(super) struct CrawlArgs {
     /// File of seeds, one URL a line, `-` for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) seeds: Option<PathBuf>,
-    /// Wait so long for hosts that cannot be asked yet
-    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = parse_duration)]
-    pub(super) patience: Duration,
+    /// Wait so long for hosts that cannot be asked yet [default: 60s, or as long as the crawl's own
+    /// delays ask for]
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub(super) patience: Option<Duration>,
     /// Serve the admin interface here while crawling; port 0 takes any free one
     #[arg(long, value_name = "ADDR")]
     pub(super) admin_listen: Option<SocketAddr>,
@@ -422,7 +423,7 @@ mod tests {
         let Command::Crawl(crawl) = parsed("crawl --patience 1m30s").unwrap().command else {
             panic!("another command");
         };
-        assert_eq!(crawl.patience, Duration::from_secs(90));
+        assert_eq!(crawl.patience, Some(Duration::from_secs(90)));
         assert_eq!(admin_url("127.0.0.1:9000").unwrap().as_str(), "http://127.0.0.1:9000/");
     }
 }

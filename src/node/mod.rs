@@ -9,6 +9,7 @@ mod settings;
 mod plan;
 mod part;
 mod shards;
+mod effect;
 mod root;
 mod orders;
 mod progress;
@@ -16,6 +17,7 @@ mod shutdown;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorRef};
 use tokio::net::TcpListener;
@@ -27,13 +29,14 @@ use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
 use crate::protocol::{DiscoveryMsg, RootMsg, ask};
-use crate::storage::{DataDir, SledSnapshots};
-use crate::types::Timestamp;
+use crate::storage::{DataDir, MadeShards, SledSnapshots};
+use crate::types::{ShardId, Timestamp};
 use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
 
 use plan::Plan;
 use root::RootActor;
 
+pub use effect::without_effect;
 pub use error::NodeError;
 pub use orders::Reloader;
 pub use progress::Progress;
@@ -60,15 +63,15 @@ pub struct NodeOptions {
     pub reloader: Option<Reloader>,
 }
 
-/// Everything in a configuration that this build cannot do, or that a file it names makes wrong.
+/// Everything in a configuration that this build cannot do, or that a file it names makes wrong, in
+/// the order of `config/default.toml`.
 pub fn check(config: &Config) -> Vec<NodeError> {
-    let checks = [
-        settings::discovery(config).err(),
-        settings::archive(config).err(),
-        settings::parse(config).err(),
-        settings::coordinator(config).err(),
-    ];
-    checks.into_iter().flatten().chain(settings::output_faults(config)).collect()
+    let mut faults: Vec<NodeError> = settings::extractors(config).filter_map(Result::err).collect();
+    faults.extend(settings::scope_rules(config).err().into_iter().flatten());
+    faults.extend(settings::archive(config).err());
+    faults.extend(settings::coordinator(config).err());
+    faults.extend(settings::output_faults(config));
+    faults
 }
 
 /// A running node.
@@ -96,8 +99,9 @@ impl Node {
     /// made; a setting is wrong.
     pub async fn start(options: NodeOptions) -> Result<Self, NodeError> {
         let config = &options.config;
-        if let Some(fault) = check(config).into_iter().next() {
-            return Err(fault);
+        let faults = check(config);
+        if !faults.is_empty() {
+            return Err(NodeError::of_faults(faults));
         }
         let coordinator = settings::coordinator(config)?;
         let directory = DataDir::open(&config.data.dir)?;
@@ -107,6 +111,8 @@ impl Node {
             Some(url) => Objects::open(url)?,
             None => Objects::open_directory(&directory.shards())?,
         };
+        let store = config.data.store.as_deref();
+        let mut made = MadeShards::check(directory.path(), store, &objects).await?;
         let egress = settings::egress(config);
         let exchange = ReqwestExchange::new(settings::connect(config), egress, Arc::clone(&clock))?;
         let world = World {
@@ -120,9 +126,17 @@ impl Node {
             clock,
         };
         let mut node = Self::start_in(options, world).await?;
+        let opened = made.opened((0..node.plan.config().frontier.shards).map(ShardId));
         node.snapshots = Some(snapshots);
         node.directory = Some(directory);
-        Ok(node)
+        match opened {
+            Ok(()) => Ok(node),
+            Err(failure) => {
+                // What is told is why it does not start, however it stopped.
+                node.stop(Duration::ZERO).await.ok();
+                Err(failure.into())
+            }
+        }
     }
 
     /// Starts a node in a world of the caller's: for tests and simulations.

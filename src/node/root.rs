@@ -7,18 +7,20 @@
 //!   so the shards come back with it, and parse them again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::watch;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use super::error::NodeError;
 use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
-use super::shards;
+use super::shards::{self, OpenShard};
 use crate::archive::{ArchiveActor, ArchiveArgs};
 use crate::discovery::{DiscoveryActor, DiscoveryArgs};
 use crate::fetch::{FetchContext, Fetchers};
@@ -31,7 +33,6 @@ use crate::protocol::root::ActorNode;
 use crate::protocol::{
     Answer, ArchiveMsg, DiscoveryMsg, NodeActor, RegistryMsg, RootMsg, ShardMsg, ShardRoute, ask,
 };
-use crate::storage::{ShardStore, StoreOptions};
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
 use crate::types::{HostKey, ShardId, Timestamp};
@@ -40,6 +41,8 @@ use crate::types::{HostKey, ShardId, Timestamp};
 pub(super) const STARTED_LAST: &str = "parse";
 /// A shard that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
+/// How often a long start says how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
 /// Owners of address clocks: a few, so that one busy address does not hold up all.
 const ADDRESS_OWNERS: u16 = 4;
 
@@ -129,9 +132,7 @@ impl RootState {
         let shards = self.plan.config().frontier.shards;
         let coordinator = Arc::clone(&self.plan.world.coordinator);
         let owned = coordinator.own(shards).await.map_err(NodeError::Coordinator)?;
-        for ownership in owned {
-            self.start_shard(ownership.shard).await?;
-        }
+        self.start_shards(owned.iter().map(|ownership| ownership.shard).collect()).await?;
         self.reopening = true;
         self.start_discovery().await?;
         self.start_archive().await?;
@@ -183,19 +184,26 @@ impl RootState {
         Ok(())
     }
 
-    /// the store is opened, the outputs are cut to what it has committed, then it grants.
-    async fn start_shard(&mut self, shard: ShardId) -> Result<(), NodeError> {
-        let plan = Arc::clone(&self.plan);
-        let open = |source| NodeError::Store { shard, source: Box::new(source) };
-        let store = ShardStore::open(store_options(&plan, shard)).await.map_err(open)?;
-        shards::agree(&store, plan.config().frontier.shards).await?;
-        let outputs = settings::outputs(&plan.config())?;
-        let mut committed = Vec::new();
-        for output in &outputs {
-            if let Some(state) = store.output(&output.name).await.map_err(open)? {
-                committed.push((output.name.clone(), state));
+    /// All shards of this node, whose stores are opened side by side.
+    async fn start_shards(&mut self, owned: Vec<ShardId>) -> Result<(), NodeError> {
+        let (clock, all) = (Arc::clone(&self.plan.world.clock), owned.len());
+        let mut told = clock.now();
+        info!(shards = all, "opening shards");
+        let mut opened = pin!(shards::open_all(&self.plan, owned).enumerate());
+        while let Some((number, open)) = opened.next().await {
+            self.start_shard(open?).await?;
+            if clock.now().since(told) >= TELL_EVERY {
+                told = clock.now();
+                info!(opened = number + 1, of = all, "opening shards");
             }
         }
+        Ok(())
+    }
+
+    /// its store is open, the outputs are cut to what it has committed, then it grants.
+    async fn start_shard(&mut self, open: OpenShard) -> Result<(), NodeError> {
+        let plan = Arc::clone(&self.plan);
+        let OpenShard { shard, store, outputs, committed } = open;
         let args = OutputArgs {
             shard,
             spool: Arc::clone(&plan.world.spool),
@@ -385,7 +393,12 @@ impl RootState {
                 cell.kill();
             }
         }
-        if let Err(failure) = self.start_shard(shard).await {
+        let plan = Arc::clone(&self.plan);
+        let started = match shards::open(&plan, shard).await {
+            Ok(open) => self.start_shard(open).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = started {
             warn!(%shard, %failure, "shard cannot be opened, tried again");
             let (clock, me) = (Arc::clone(&self.plan.world.clock), self.me.clone());
             tokio::spawn(async move {
@@ -426,19 +439,6 @@ fn children_of(part: Part, cell: &ActorCell) -> Vec<ActorNode> {
         children: Vec::new(),
     });
     nodes.collect()
-}
-
-fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
-    let shards = u64::from(plan.config().frontier.shards.max(1));
-    StoreOptions {
-        objects: plan.world.objects.clone(),
-        path: shard.to_string(),
-        clock: Arc::clone(&plan.world.clock),
-        seed: plan.world.dice.throw(),
-        memory_bytes_max: plan.memory.unflushed / shards,
-        cache: plan.cache.clone(),
-        shard,
-    }
 }
 
 /// The newest actor of a kind, for those that hold a watch.

@@ -296,10 +296,16 @@ impl Shard {
         if effects.urgent {
             self.hurry();
         }
-        let wake_sleepers = effects.wake_sleepers;
+        let new_rules = effects.wake_sleepers;
         let Effects { mut changes, grant, load, errand, errand_ended, sitemaps, .. } = effects;
         self.name_sitemaps(host, sitemaps);
         self.count(host, figures, &mut changes);
+        let sleeping = self.residents.get(&host).is_some_and(|host| host.counts.sleeping > 0);
+        let wake_sleepers = new_rules && sleeping;
+        if wake_sleepers {
+            // In the batch of the rules: a crash before they are judged forgets neither.
+            changes.push(Change::PutUnjudged(host));
+        }
         let told = Told::read(&changes);
         if !told.is_empty() {
             // A1: only an exchange that came to its end shows that the host's actor works.

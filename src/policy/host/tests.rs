@@ -8,6 +8,7 @@ use crate::types::{
 
 mod bench;
 mod laws;
+mod revisits;
 
 use bench::{Bench, at, secs, settings};
 
