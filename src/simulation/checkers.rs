@@ -74,13 +74,22 @@ pub(super) struct Told {
     pub(super) max_age: Option<Duration>,
 }
 
+/// What has happened, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Requests that came.
+    pub(super) requests: usize,
+    /// Waits that sites asked for.
+    pub(super) waits: usize,
+}
+
 /// The record of a run; clones are the same record.
 #[derive(Clone)]
 pub(super) struct History {
     web: Arc<Web>,
     limits: Limits,
     state: Arc<Mutex<State>>,
-    count: watch::Sender<usize>,
+    seen: watch::Sender<Seen>,
 }
 
 /// What the operator promised.
@@ -150,7 +159,7 @@ impl History {
             address_in_flight: usize::from(everyone.per_address_max_in_flight),
             robots_cache: config.robots.cache,
         };
-        Self { web, limits, state: Arc::default(), count: watch::Sender::new(0) }
+        Self { web, limits, state: Arc::default(), seen: watch::Sender::default() }
     }
 
     /// A request comes in; its number.
@@ -181,7 +190,7 @@ impl History {
         }
         state.open.push(number);
         state.requests.push(Request { url: url.clone(), address: address.ip(), at, end: None });
-        self.count.send_replace(number + 1);
+        self.seen.send_modify(|seen| seen.requests += 1);
         number
     }
 
@@ -205,6 +214,7 @@ impl History {
         view.took = at.since(request.at);
         if let Some(until) = told.wait_until {
             view.wait_until.ask(at, until.max(view.wait_until.last()));
+            self.seen.send_modify(|seen| seen.waits += 1);
         }
         if let Some(site) = self.web.rules_of(&request.url) {
             let view = state.sites.entry(site.key.clone()).or_default();
@@ -314,10 +324,16 @@ impl History {
         self.lock().requests.len()
     }
 
-    /// Returns when so many requests have come.
-    pub(super) async fn until_count(&self, count: usize) {
+    /// What was seen so far.
+    pub(super) fn seen(&self) -> Seen {
+        *self.seen.borrow()
+    }
+
+    /// Returns when at least this was seen.
+    pub(super) async fn until_seen(&self, wanted: Seen) {
+        let enough = |seen: &Seen| seen.requests >= wanted.requests && seen.waits >= wanted.waits;
         // It holds the other end itself, so it is never closed.
-        self.count.subscribe().wait_for(|seen| *seen >= count).await.ok();
+        self.seen.subscribe().wait_for(enough).await.ok();
     }
 
     /// All requests.

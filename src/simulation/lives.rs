@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::audit;
+use super::checkers::Seen;
 use super::disk::Power;
 use super::draw::below;
 use super::faults::Fault;
@@ -49,7 +50,7 @@ pub(super) struct Over {
 /// When a life is cut short.
 #[derive(Clone, Copy, Debug)]
 struct CrashPlan {
-    after_requests: usize,
+    after: Seen,
     and_then: Duration,
 }
 
@@ -76,8 +77,7 @@ pub(super) fn run(
             Death::Crashed(at) => {
                 kept.faults.count(Fault::Crash);
                 kept.snapshots.crash(kept.seed ^ life);
-                let down = 1 + below(90, kept.seed, format_args!("down {life}"));
-                now = at + Duration::from_secs(down);
+                now = at + down(kept, life);
             }
             Death::Over { at, pages, is_done } => {
                 return Ok(Over { at, lives: life + 1, pages, is_done });
@@ -100,16 +100,28 @@ fn plan_crash(kept: &Kept, life: u64, age: Duration) -> Option<CrashPlan> {
         return None;
     }
     let of = |what: &str, bound| below(bound, kept.seed, format_args!("crash {life} {what}"));
-    // Most crashes come shortly after a request, when something is on its way to the disk.
-    let (requests, millis) = match of("kind", 6) {
-        0 => (0, of("start", 400)),
-        1 => (of("requests", 60), of("later", 5_000)),
-        _ => (1 + of("requests", 60), of("soon", 200)),
+    // Most crashes come shortly after something that is on its way to the disk.
+    let (requests, waits, millis) = match of("kind", 6) {
+        0 => (0, 0, of("start", 400)),
+        1 => (of("requests", 60), 0, of("later", 5_000)),
+        2 | 3 => (0, 1 + of("waits", 3), 250 + of("after a wait", 1_000)),
+        _ => (1 + of("requests", 60), 0, of("soon", 200)),
     };
-    let requests = usize::try_from(requests).unwrap_or(0);
-    Some(CrashPlan {
-        after_requests: kept.history.count() + requests,
-        and_then: Duration::from_millis(millis),
+    let seen = kept.history.seen();
+    let after = Seen {
+        requests: seen.requests + usize::try_from(requests).unwrap_or(0),
+        waits: seen.waits + usize::try_from(waits).unwrap_or(0),
+    };
+    Some(CrashPlan { after, and_then: Duration::from_millis(millis) })
+}
+
+/// How long the node is down: often shorter than any delay.
+fn down(kept: &Kept, life: u64) -> Duration {
+    let of = |what: &str, bound| below(bound, kept.seed, format_args!("down {life} {what}"));
+    Duration::from_millis(match of("kind", 3) {
+        0 => of("blink", 500),
+        1 => of("short", 8_000),
+        _ => of("long", 90_000),
     })
 }
 
@@ -127,7 +139,7 @@ async fn live(kept: &Kept, config: Arc<Config>, span: Span) -> Result<Death, Sim
 /// The power fails; what was under way stays as it is.
 async fn crash(kept: &Kept, world: &World, power: &Power, plan: Option<CrashPlan>) -> Timestamp {
     let Some(plan) = plan else { return std::future::pending().await };
-    kept.history.until_count(plan.after_requests).await;
+    kept.history.until_seen(plan.after).await;
     world.clock.sleep(plan.and_then).await;
     let now = world.clock.now();
     power.cut();
