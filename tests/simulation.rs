@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use mehman::simulation::{Fault, SimulationOptions, SimulationReport, run};
 
-const ALL: &[Fault] = &[Fault::Lost, Fault::Panic, Fault::Crash];
+const ALL: &[Fault] = &Fault::ALL;
 
 /// Plays a seed; every violation is a failure, with all that is needed to play it again.
 fn play(seed: u64, hosts: u16, faults: &[Fault]) -> SimulationReport {

@@ -123,6 +123,7 @@ impl Actor for ArchiveActor {
         message: ArchiveMsg,
         archive: &mut ArchiveState,
     ) -> Result<(), ActorProcessingErr> {
+        archive.args.clock.step("archive");
         match message {
             ArchiveMsg::Store(job) => archive.take(*job),
             ArchiveMsg::PayloadKnown { job, found } => archive.payload_known(job, found.as_deref()),

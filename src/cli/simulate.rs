@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use anyhow::Context as _;
 
-use super::arguments::SimulateArgs;
+use super::arguments::{SimulateArgs, WantedFaults};
 use super::failure::Exit;
 use super::output::Output;
 use super::text::counted;
-use crate::simulation::{SimulationOptions, SimulationReport, run as play};
+use crate::simulation::{Fault, SimulationOptions, SimulationReport, run as play};
 
 /// `simulate`.
 pub(super) async fn run(args: &SimulateArgs, output: &Output) -> anyhow::Result<Exit> {
@@ -19,7 +19,7 @@ pub(super) async fn run(args: &SimulateArgs, output: &Output) -> anyhow::Result<
             seed,
             hours: args.hours,
             hosts: args.hosts,
-            faults: args.faults.iter().copied().collect(),
+            faults: args.faults.iter().flat_map(WantedFaults::classes).collect(),
         };
         let command = command(&options);
         // It needs a thread that belongs to no runtime: it has a runtime of its own.
@@ -83,7 +83,10 @@ fn command(options: &SimulationOptions) -> String {
     let SimulationOptions { seed, hours, hosts, faults } = options;
     let mut command = format!("mehman simulate --seed {seed} --hours {hours} --hosts {hosts}");
     if !faults.is_empty() {
-        let names: Vec<&str> = faults.iter().map(|fault| fault.as_str()).collect();
+        let names: Vec<&str> = match faults.len() == Fault::ALL.len() {
+            true => vec!["all"],
+            false => faults.iter().map(|fault| fault.as_str()).collect(),
+        };
         command.push_str(" --faults ");
         command.push_str(&names.join(","));
     }
@@ -97,7 +100,6 @@ mod tests {
     use super::*;
     use crate::cli::output::Form;
     use crate::cli::output::capture::output;
-    use crate::simulation::Fault;
 
     #[test]
     fn the_command_that_plays_it_again_names_everything() {
@@ -113,8 +115,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_is_one_line() {
+        let lost = WantedFaults::One(Fault::Lost);
         let args =
-            SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults: vec![Fault::Lost] };
+            SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults: vec![lost] };
         let (output, results, notes) = output(Form::Text);
         assert_eq!(run(&args, &output).await.unwrap(), Exit::Done);
         let text = results.text();

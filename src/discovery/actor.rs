@@ -107,6 +107,7 @@ impl Actor for DiscoveryActor {
         msg: DiscoveryMsg,
         state: &mut DiscoveryState,
     ) -> Result<(), ActorProcessingErr> {
+        state.world.clock.step("discovery");
         match msg {
             DiscoveryMsg::Seeds(seeds, answer) => state.seeds(&me, &seeds, answer),
             DiscoveryMsg::Page(page) => state.page(&me, page),

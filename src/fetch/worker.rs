@@ -146,6 +146,7 @@ impl FetchState {
     }
 
     async fn serve(&self, job: FetchJob) {
+        self.context.clock.step("fetch");
         let now = || self.context.clock.now();
         let unsent =
             |(outcome, reason)| ExchangeFailure { outcome, reason, sent_at: None, ended_at: now() };

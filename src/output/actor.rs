@@ -117,6 +117,7 @@ impl Actor for OutputActor {
         message: OutputMsg,
         output: &mut OutputState,
     ) -> Result<(), ActorProcessingErr> {
+        output.clock.step("output");
         match message {
             OutputMsg::Publish(page) => output.gather(*page),
             OutputMsg::Tick => output.alarm.rang(),

@@ -13,6 +13,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use super::SimulationError;
+use super::inside::key_of;
 use super::site::Site;
 use super::world::Kept;
 use crate::archive::ArchiveReader;
@@ -31,6 +32,8 @@ const STORE_BYTES: u64 = 16 << 20;
 #[derive(Default)]
 pub(super) struct Found {
     events: Vec<CrawlEvent>,
+    /// The names of the events by shard and number.
+    feeds: BTreeMap<ShardId, BTreeMap<EventSeq, String>>,
     known: Vec<String>,
     /// URLs that the rules refuse.
     sleeping: BTreeSet<String>,
@@ -66,10 +69,12 @@ pub(super) async fn collect(world: &World, shards: u16) -> Result<Found, Simulat
 impl Found {
     async fn add(&mut self, store: &ShardStore) -> Result<(), StoreError> {
         let mut after = EventSeq(0);
+        let feed = self.feeds.entry(store.shard()).or_default();
         loop {
             let events = store.events(after, ROWS).await?;
             let Some((last, _)) = events.last() else { break };
             after = *last;
+            feed.extend(events.iter().map(|(seq, event)| (*seq, key_of(event))));
             self.events.extend(events.into_iter().map(|(_, event)| event));
         }
         for (host, ..) in store.hosts(None, ROWS).await? {
@@ -135,6 +140,9 @@ pub(super) async fn check(kept: &Kept, found: &Found, is_done: bool) {
     for doubled in doubled(found.pages.iter().map(|(url, version)| format!("{url} {version}"))) {
         violate(&format_args!("B6: twice in the outputs: {doubled}"));
     }
+    for (shard, feed) in &found.feeds {
+        kept.inside.compare(*shard, feed);
+    }
     check_grants(kept, found);
     check_archive(kept, found).await;
     if is_done {
@@ -152,14 +160,6 @@ fn note(kept: &Kept, found: &Found) {
     }
     for (url, version) in &found.pages {
         kept.history.note(format_args!("page {url} {version}"));
-    }
-}
-
-fn key_of(event: &CrawlEvent) -> String {
-    let kind = event.happening.kind();
-    match &event.subject {
-        Subject::Url { url, version, .. } => format!("{kind} {url} {version}"),
-        Subject::Host { host_key, version } => format!("{kind} {host_key} {version}"),
     }
 }
 

@@ -309,6 +309,17 @@ impl History {
         }
     }
 
+    /// The node starts with a clock that is otherwise than before: a wait that ends at a point in
+    /// time ends sooner where the clock was set forward, and the node cannot know.
+    pub(super) fn clock_was_set(&self, at: Timestamp, before_ms: i64, after_ms: i64) {
+        let Ok(forward) = u64::try_from(after_ms - before_ms) else { return };
+        let forward = Duration::from_millis(forward);
+        let sooner = |until: Timestamp| if until > at { until - forward } else { until };
+        for view in self.lock().sites.values_mut() {
+            view.wait_until.change(sooner);
+        }
+    }
+
     /// Something is wrong that is not about one request.
     pub(super) fn violate(&self, what: impl fmt::Display) {
         self.lock().violate(what);

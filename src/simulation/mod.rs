@@ -15,9 +15,14 @@ mod web;
 mod asked;
 mod trace;
 mod checkers;
+mod inside;
 mod faults;
+mod weather;
+mod power;
+mod clock;
 mod disk;
 mod objects;
+mod taps;
 mod world;
 mod settings;
 mod panics;
@@ -38,6 +43,7 @@ use crate::types::Timestamp;
 
 use checkers::History;
 use faults::Faults;
+use inside::Inside;
 use objects::KeptObjects;
 use web::Web;
 use world::Kept;
@@ -117,15 +123,19 @@ pub fn run(options: &SimulationOptions) -> Result<SimulationReport, SimulationEr
     let start = Timestamp::from_secs(START);
     let deadline = start + Duration::from_secs(3600 * u64::from(options.hours));
     let web = Arc::new(Web::new(options.seed, options.hosts, start));
-    let history = History::new(Arc::clone(&web), &settings::config()?);
+    let config = settings::config()?;
+    let history = History::new(Arc::clone(&web), &config);
     let kept = Kept {
         seed: options.seed,
         web,
         history: history.clone(),
-        faults: Faults::new(options.seed, options.faults.clone()),
+        faults: Faults::new(options.seed, start, options.faults.clone()),
         files: Arc::default(),
         objects: KeptObjects::default(),
         snapshots: Arc::default(),
+        deaths: Arc::default(),
+        inside: Arc::new(Inside::new(history.clone(), &config)),
+        late: Arc::default(),
     };
     panics::listen();
     let over = lives::run(&kept, start, deadline);

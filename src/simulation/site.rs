@@ -256,7 +256,8 @@ fn html(path: &str, links: &[String]) -> String {
     page
 }
 
-fn date(at: Timestamp) -> String {
+/// A time as HTTP writes it.
+pub(super) fn date(at: Timestamp) -> String {
     let millis = u64::try_from(at.as_millis()).unwrap_or(0);
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(millis / 1000))
 }

@@ -61,6 +61,7 @@ impl Reply {
 pub(super) struct Web {
     pub(super) start: Timestamp,
     sites: BTreeMap<HostKey, Site>,
+    names: BTreeMap<String, HostKey>,
     seeds: Vec<String>,
 }
 
@@ -74,7 +75,8 @@ impl Web {
             sites.insert(key.clone(), site(seed, number, &keys, start));
         }
         let seeds = keys.iter().step_by(3).map(|key| format!("{key}/")).collect();
-        Self { start, sites, seeds }
+        let names = keys.iter().map(|key| (key.host().to_owned(), key.clone())).collect();
+        Self { start, sites, names, seeds }
     }
 
     /// Where the crawl begins: every third site.
@@ -94,7 +96,7 @@ impl Web {
 
     /// The site with this name.
     pub(super) fn named(&self, name: &str) -> Option<&Site> {
-        self.sites.values().find(|site| site.key.host() == name)
+        self.site(self.names.get(name)?)
     }
 
     /// The site whose robots.txt a request is for; `None` for a page.
