@@ -62,6 +62,7 @@ fn args(spool: &Arc<MemorySpool>, committed: Committed) -> OutputArgs {
         outputs: vec![settings("pages", Purpose::Search), settings("all", Purpose::Archive)],
         committed,
         metrics: Arc::default(),
+        turn: Turn::default(),
     }
 }
 
