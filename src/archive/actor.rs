@@ -18,7 +18,7 @@ use super::member::{ArchiveFormat, MemberWriter, size};
 use super::publish::{self, ClosedFile};
 use super::{ArchiveError, CrawlerInfo, warc};
 use crate::protocol::archive::{ArchiveView, StoreJob};
-use crate::protocol::{Answer, ArchiveMsg, RoutesWatch, ShardMsg};
+use crate::protocol::{Answer, ArchiveMsg, Owners, RoutesWatch, ShardMsg};
 use crate::supervise::{Alarm, Retry};
 use crate::telemetry::{DiskFailed, Metrics};
 use crate::types::{ContentRecord, Timestamp, in_full, tally};
@@ -313,8 +313,9 @@ impl ArchiveState {
                 self.retry = Retry::default();
                 self.records += size(syncing.group.members.len());
                 self.bytes += size(syncing.bytes.len());
-                let routes = Arc::clone(&self.args.routes.borrow());
-                syncing.report(&name, at, &routes);
+                let ArchiveArgs { routes, clock, .. } = &self.args;
+                let owners = Owners { routes: routes.clone(), clock: Arc::clone(clock) };
+                syncing.report(&name, at, &owners);
             }
             (Ok(()), None) => {}
             (Err(why), _) => self.put_back(syncing.group, why),

@@ -7,7 +7,7 @@ use super::super::samples::{START, completion, headers, not_modified, page, resp
 use super::super::{ArchiveReader, StoredResponse};
 use super::*;
 use crate::protocol::shard::EndedReport;
-use crate::protocol::{Credit, OutputMsg, Permit, Routes, ShardRoute};
+use crate::protocol::{Credit, OutputMsg, Permit, Routes, ShardRoute, Unheard};
 use crate::telemetry::Counter;
 use crate::types::Response;
 use crate::world::{MemorySpool, SeededDice, TokioClock};
@@ -102,7 +102,13 @@ impl Bench {
 
     fn store_with(&self, response: Response, permit: Permit) {
         let completion = completion(&response);
-        let job = StoreJob { response, completion, shard: self.shard.clone(), permit };
+        let job = StoreJob {
+            response,
+            completion,
+            shard: self.shard.clone(),
+            permit,
+            unheard: Unheard::default(),
+        };
         self.archive.send_message(ArchiveMsg::Store(Box::new(job))).unwrap();
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::fetch::classify::tests::{exchanged, lease, robots_kind};
-use crate::protocol::PoolMsg;
+use crate::protocol::{PoolMsg, ShardMsg};
 use crate::supervise::{PoolActor, PoolSetup};
 use crate::types::{HostKey, LeaseId, LeaseKind, Validators};
 use crate::world::{ExchangeLimits, ExchangeRequest, Oversize, TokioClock, Wanted};
@@ -117,6 +117,7 @@ impl Rig {
         let web = Arc::new(Web { clock: Arc::clone(&clock), asked: Mutex::default() });
         let (archive_ref, archive) = probe().await;
         let (archives, archive_watch) = watch::channel(archive_ref);
+        let (_, routes) = watch::channel(Arc::default());
         let (_, settings) = watch::channel(Arc::new(settings()));
         let bodies = Credit::new(4);
         let context = Arc::new(FetchContext {
@@ -124,6 +125,7 @@ impl Rig {
             exchange: Arc::clone(&web) as Arc<dyn Exchange>,
             settings,
             archive: archive_watch,
+            owners: Owners { routes, clock: Arc::clone(&clock) },
             bodies: bodies.clone(),
         });
         let (jobs, receiver) = async_channel::bounded(8);
