@@ -116,8 +116,7 @@ mod tests {
     #[tokio::test]
     async fn a_run_is_one_line() {
         let lost = WantedFaults::One(Fault::Lost);
-        let args =
-            SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults: vec![lost] };
+        let args = SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults: vec![lost] };
         let (output, results, notes) = output(Form::Text);
         assert_eq!(run(&args, &output).await.unwrap(), Exit::Done);
         let text = results.text();

@@ -46,7 +46,8 @@ impl<T> Channel<T> {
 }
 
 /// Takes what one side sends, and passes it on to the other.
-pub(crate) type Tap<T> = Box<dyn FnOnce(async_channel::Receiver<T>, async_channel::Sender<T>) + Send>;
+pub(crate) type Tap<T> =
+    Box<dyn FnOnce(async_channel::Receiver<T>, async_channel::Sender<T>) + Send>;
 
 /// What stands between the shards and the workers of a node, for a simulation.
 pub(crate) struct Taps {

@@ -147,6 +147,17 @@ struct AddressView {
     ended: Option<Timestamp>,
 }
 
+impl SiteView {
+    /// What it was seen to want in the last moments need not have become durable.
+    fn forget_since(&mut self, at: Timestamp) {
+        self.wait_until.forget_since(at, GRACE_OF_WAITS);
+        self.delay.forget_since(at, GRACE);
+        if self.ended.is_some_and(|ended| at.since(ended) <= GRACE) {
+            self.took = Duration::ZERO;
+        }
+    }
+}
+
 impl History {
     /// Nothing has happened yet.
     pub(super) fn new(web: Arc<Web>, config: &Config) -> Self {
@@ -300,23 +311,32 @@ impl History {
         }
         let mut state = self.lock();
         state.trace.note(format_args!("{at} crash"));
-        for view in state.sites.values_mut() {
-            view.wait_until.forget_since(at, GRACE_OF_WAITS);
-            view.delay.forget_since(at, GRACE);
-            if view.ended.is_some_and(|ended| at.since(ended) <= GRACE) {
-                view.took = Duration::ZERO;
-            }
-        }
+        state.sites.values_mut().for_each(|view| view.forget_since(at));
     }
 
-    /// The node starts with a clock that is otherwise than before: a wait that ends at a point in
-    /// time ends sooner where the clock was set forward, and the node cannot know.
+    /// The node starts with a clock that is otherwise than before. What ends at a point in time,
+    /// a wait or a robots decision, ends sooner where the clock was set forward, later where it
+    /// was set back; the node cannot know.
     pub(super) fn clock_was_set(&self, at: Timestamp, before_ms: i64, after_ms: i64) {
-        let Ok(forward) = u64::try_from(after_ms - before_ms) else { return };
-        let forward = Duration::from_millis(forward);
+        let by = Duration::from_millis(before_ms.abs_diff(after_ms));
+        if after_ms < before_ms {
+            self.lock()
+                .sites
+                .values_mut()
+                .for_each(|view| view.decision.until = view.decision.until + by);
+            return;
+        }
+        let forward = by;
         let sooner = |until: Timestamp| if until > at { until - forward } else { until };
         for view in self.lock().sites.values_mut() {
             view.wait_until.change(sooner);
+        }
+    }
+
+    /// The actor of a shard dies with what it was told in the last moments.
+    pub(super) fn shard_died(&self, at: Timestamp) {
+        for view in self.lock().sites.values_mut() {
+            view.forget_since(at);
         }
     }
 
@@ -350,15 +370,6 @@ impl History {
     /// All requests.
     pub(super) fn requests(&self) -> Vec<Request> {
         self.lock().requests.clone()
-    }
-
-    /// When a site was last asked whose robots.txt has decided.
-    pub(super) fn last_of_use(&self) -> Option<Timestamp> {
-        let state = self.lock();
-        let decided =
-            |key: &HostKey| state.sites.get(key).is_some_and(|view| view.decision.rules.is_some());
-        let of_use = state.requests.iter().rev().find(|request| decided(&request.url.host_key()));
-        of_use.map(|request| request.at)
     }
 
     /// The rules that a site served last; `None` where nothing of it may be asked for.

@@ -94,7 +94,7 @@ const LOST: u64 = 30;
 /// Of a thousand exchanges.
 const PANICS: u64 = 20;
 /// Faults that last, and crashes, come within this time; what is left then must still be done.
-pub(super) const FAULTS_FOR: Duration = Duration::from_secs(2 * 3600);
+pub(super) const FAULTS_FOR: Duration = Duration::from_secs(45 * 60);
 
 impl Faults {
     /// Faults of these classes in a run that begins at `start`.

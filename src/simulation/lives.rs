@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::audit;
 use super::checkers::Seen;
-use super::clock::{BACK_MAX, moved};
+use super::clock::moved;
 use super::draw::below;
 use super::faults::{FAULTS_FOR, Fault};
 use super::power::{Power, Step};
@@ -17,6 +17,7 @@ use super::{SimulationError, settings};
 use crate::config::Config;
 use crate::node::{Node, NodeOptions, Purpose};
 use crate::protocol::discovery::Seed;
+use crate::protocol::{ShardMsg, ask};
 use crate::types::Timestamp;
 
 /// How often the crawl is looked at.
@@ -30,9 +31,7 @@ const CUT_MAX: u64 = 10;
 /// Starts that fail because the store does, one after the other; each takes a moment.
 const FAILED_STARTS_MAX: u64 = 200;
 /// From here on every robots.txt that will ever answer has been asked for once more.
-const SETTLED_AFTER: Duration = Duration::from_secs(150 * 60);
-/// Longer than any wait of the simulated web and any delay between two tries.
-const QUIET_FOR: Duration = Duration::from_secs(80 * 60);
+const SETTLED_AFTER: Duration = Duration::from_secs(90 * 60);
 /// How long a clean stop may take.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// Seeds that are not taken are given again after this.
@@ -220,7 +219,8 @@ async fn crawl(
             return Ok(Death::Stillborn(now));
         }
     };
-    taps::tell_late(kept, life, &node.routes());
+    let routes = life.routes.get_or_init(|| node.routes());
+    taps::tell_late(kept, life, routes);
     let is_done = tokio::select! {
         biased;
         () = stop_time(life, fate) => None,
@@ -263,7 +263,6 @@ async fn seed(kept: &Kept, node: &Node, life: &Life) {
 /// time was over before.
 async fn watch(kept: &Kept, node: &Node, life: &Life, deadline: Timestamp) -> bool {
     seed(kept, node, life).await;
-    let settled = kept.web.start + SETTLED_AFTER + BACK_MAX;
     let routes = node.routes();
     let (mut quiet, mut look_inside_at) = (0, life.truth.now());
     loop {
@@ -275,14 +274,7 @@ async fn watch(kept: &Kept, node: &Node, life: &Life, deadline: Timestamp) -> bo
             let routes = Arc::clone(&routes.borrow());
             kept.inside.look(&routes, life.number).await;
         }
-        let found = node.progress().await;
-        let idle = !found.busy && found.in_flight == 0;
-        let over = moved(deadline, life.ahead_ms);
-        let nothing_left = found.next_wake.is_none_or(|wake| wake > over);
-        let last = kept.history.last_of_use().unwrap_or(kept.web.start);
-        let only_hopeless = now > settled && now.since(last) > QUIET_FOR + BACK_MAX;
-        let all_may_rest = now.since(kept.web.start) > FAULTS_FOR || !kept.faults.has(Fault::Clock);
-        quiet = if idle && ((nothing_left && all_may_rest) || only_hopeless) { quiet + 1 } else { 0 };
+        quiet = if is_done(kept, node, life, deadline).await { quiet + 1 } else { 0 };
         if quiet >= QUIET_LOOKS {
             return true;
         }
@@ -290,6 +282,36 @@ async fn watch(kept: &Kept, node: &Node, life: &Life, deadline: Timestamp) -> bo
             return false;
         }
     }
+}
+
+async fn is_done(kept: &Kept, node: &Node, life: &Life, deadline: Timestamp) -> bool {
+    let found = node.progress().await;
+    let age = life.truth.now().since(kept.web.start);
+    if found.busy || found.in_flight > 0 || age < FAULTS_FOR {
+        return false;
+    }
+    let over = moved(deadline, life.ahead_ms);
+    found.next_wake.is_none_or(|wake| wake > over)
+        || (age > SETTLED_AFTER && only_hopeless(kept, node).await)
+}
+
+/// No site has anything left that will ever be asked for.
+async fn only_hopeless(kept: &Kept, node: &Node) -> bool {
+    let hopeful = kept
+        .web
+        .sites()
+        .filter(|site| site.stays_reachable() && kept.history.rules_served(&site.key).is_some());
+    let routes = Arc::clone(&node.routes().borrow());
+    for site in hopeful {
+        let Some(route) = routes.route(&site.key) else { return false };
+        let look_up = |answer| ShardMsg::LookUpHost(site.key.clone(), answer);
+        match ask(&route.shard, look_up).await {
+            Some(Ok(Some(host))) if host.urls.queued + host.urls.deferred > 0 => return false,
+            Some(Ok(Some(_) | None)) => {}
+            Some(Err(_)) | None => return false,
+        }
+    }
+    true
 }
 
 /// What was injected, by name.

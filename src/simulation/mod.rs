@@ -26,6 +26,7 @@ mod taps;
 mod world;
 mod settings;
 mod panics;
+mod ledger;
 mod audit;
 mod lives;
 

@@ -2,7 +2,7 @@
 //! leave (I1), ends of exchanges are told twice, pages wait for their parser.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
@@ -15,7 +15,7 @@ use super::weather::standstill;
 use super::world::{Kept, Life};
 use crate::node::Taps;
 use crate::protocol::shard::EndedReport;
-use crate::protocol::{FetchJob, ParseJob, Permit, RoutesWatch, ShardMsg};
+use crate::protocol::{FetchJob, Owners, ParseJob, Permit, RoutesWatch, ShardMsg};
 use crate::types::{Completion, Outcome, Reason};
 use crate::world::Clock;
 
@@ -37,6 +37,7 @@ pub(super) fn taps(kept: &Kept, life: &Life) -> Taps {
         late: Arc::clone(&kept.late),
         truth: Arc::clone(&life.truth),
         clock: Arc::clone(&life.world.clock),
+        routes: Arc::clone(&life.routes),
         life: life.number,
     };
     let parse = between.clone();
@@ -82,6 +83,8 @@ struct Between {
     truth: Arc<dyn Clock>,
     /// The node's.
     clock: Arc<dyn Clock>,
+    /// Known once the node has started.
+    routes: Arc<OnceLock<RoutesWatch>>,
     life: u64,
 }
 
@@ -184,8 +187,14 @@ impl Actor for Relay {
         if let ShardMsg::Ended(report) = &msg {
             again = listening.again(&report.completion);
         }
-        // A shard that is gone lets its leases run out.
-        listening.shard.send_message(msg).ok();
+        match (msg, listening.between.routes.get()) {
+            (ShardMsg::Ended(report), Some(routes)) => {
+                let clock = Arc::clone(&listening.between.truth);
+                Owners { routes: routes.clone(), clock }.tell_end(&listening.shard, *report);
+            }
+            // A shard that is gone needs nothing else.
+            (msg, _) => drop(listening.shard.send_message(msg)),
+        }
         if let Some(completion) = again {
             listening.repeat(completion);
         }

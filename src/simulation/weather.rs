@@ -7,11 +7,13 @@ use super::faults::{Fault, Faults};
 use crate::types::Timestamp;
 
 /// At most one stretch of a class in so long.
-const SLOT: Duration = Duration::from_secs(300);
+const SLOT: Duration = Duration::from_secs(150);
 /// The longest stretch of a failing or hanging store or disk.
-const STRETCH_MAX: Duration = Duration::from_secs(120);
-/// The longest standstill of a parser.
-const STANDSTILL_MAX: Duration = Duration::from_secs(3000);
+const STRETCH_MAX: Duration = Duration::from_secs(90);
+/// At most one standstill of parsers, and one of outputs, in so many seconds.
+const STANDSTILLS_APART: u64 = 1200;
+/// The longest of them, in seconds.
+const STANDSTILL_MAX: u64 = 1000;
 
 /// How the object store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,16 +75,16 @@ pub(super) fn standstill(faults: &Faults, what: &str, at: Timestamp) -> Option<T
     if !faults.has_at(Fault::Parser, at) {
         return None;
     }
-    let hour = faults.age(at).as_secs() / 3600;
+    let slot = faults.age(at).as_secs() / STANDSTILLS_APART;
     let of = |which: &str, bound: u64| {
-        below(bound, faults.seed, format_args!("{what} {hour} stands still {which}"))
+        below(bound, faults.seed, format_args!("{what} {slot} stands still {which}"))
     };
     if of("here", 100) >= 60 {
         return None;
     }
-    let begins = of("begins", 3600 - STANDSTILL_MAX.as_secs());
-    let ends = begins + 60 + of("lasts", STANDSTILL_MAX.as_secs() - 60);
-    let age = faults.age(at).as_secs() % 3600;
+    let begins = of("begins", STANDSTILLS_APART - STANDSTILL_MAX);
+    let ends = begins + 60 + of("lasts", STANDSTILL_MAX - 60);
+    let age = faults.age(at).as_secs() % STANDSTILLS_APART;
     (age >= begins && age < ends).then(|| at + Duration::from_secs(ends - age))
 }
 
@@ -91,6 +93,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::simulation::faults::FAULTS_FOR;
 
     #[test]
     fn every_weather_comes_and_passes() {
@@ -99,7 +102,7 @@ mod tests {
         let (mut broken, mut still) = (0, 0);
         for seed in 0..20 {
             let faults = Faults::new(seed, start, Fault::ALL.into_iter().collect());
-            for second in (0..7200).step_by(7) {
+            for second in (0..FAULTS_FOR.as_secs()).step_by(7) {
                 let at = start + Duration::from_secs(second);
                 let weather = of_store(&faults, at);
                 all += 1;
@@ -108,7 +111,7 @@ mod tests {
                 broken += u32::from(disk_fails(&faults, at));
                 still += u32::from(standstill(&faults, "parsers", at).is_some());
             }
-            let after = start + Duration::from_secs(7200);
+            let after = start + FAULTS_FOR;
             assert_eq!(of_store(&faults, after), StoreWeather::Fair);
         }
         assert_eq!(kinds.len(), 6, "{kinds:?}");

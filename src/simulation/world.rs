@@ -1,6 +1,6 @@
 //! The world of a simulated node: everything it meets, from a seed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use super::site::date;
 use super::taps::Late;
 use super::web::{Reply, Web};
 use crate::cluster::SingleNode;
+use crate::protocol::RoutesWatch;
 use crate::types::{Headers, Outcome, Reason, TimeLimit, Timestamp, header};
 use crate::world::{
     Clock, Exchange, ExchangeFailure, ExchangeRequest, Exchanged, MemorySpool, Objects, Resolved,
@@ -50,6 +51,8 @@ pub(super) struct Life {
     pub(super) truth: Arc<dyn Clock>,
     /// How far the node's clock is ahead of it, in milliseconds.
     pub(super) ahead_ms: i64,
+    /// Where the node's actors are, once it has started.
+    pub(super) routes: Arc<OnceLock<RoutesWatch>>,
 }
 
 impl Kept {
@@ -64,6 +67,7 @@ impl Kept {
             power: Arc::clone(&power),
             faults: self.faults.clone(),
             deaths: Arc::clone(&self.deaths),
+            history: self.history.clone(),
         });
         let seed = self.seed ^ (number << 32);
         let exchange = SimulatedExchange {
@@ -106,7 +110,7 @@ impl Kept {
             objects: Objects::from_store(Arc::new(objects), "memory://simulation"),
             coordinator: Arc::new(SingleNode),
         };
-        Life { number, world, power, truth, ahead_ms }
+        Life { number, world, power, truth, ahead_ms, routes: Arc::default() }
     }
 }
 
