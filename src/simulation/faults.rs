@@ -96,6 +96,9 @@ const PANICS: u64 = 20;
 /// Faults that last, and crashes, come within this time; what is left then must still be done.
 pub(super) const FAULTS_FOR: Duration = Duration::from_secs(45 * 60);
 
+/// What begins within that time is over after this at the latest.
+const LASTS_MAX: Duration = Duration::from_secs(20 * 60);
+
 impl Faults {
     /// Faults of these classes in a run that begins at `start`.
     pub(super) fn new(seed: u64, start: Timestamp, wanted: BTreeSet<Fault>) -> Self {
@@ -110,6 +113,12 @@ impl Faults {
     /// Whether this class is wanted and still happens at this time.
     pub(super) fn has_at(&self, fault: Fault, at: Timestamp) -> bool {
         self.has(fault) && self.age(at) < FAULTS_FOR
+    }
+
+    /// Whether disk or store may be in no state to start or to stop a node with.
+    pub(super) fn may_hinder(&self, at: Timestamp) -> bool {
+        let lasting = [Fault::Store, Fault::Disk, Fault::Parser];
+        self.age(at) < FAULTS_FOR + LASTS_MAX && lasting.into_iter().any(|fault| self.has(fault))
     }
 
     /// The time since the run began.

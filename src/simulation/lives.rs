@@ -88,7 +88,10 @@ pub(super) fn run(
         let fate = if cut < CUT_MAX { fate(kept, number, now.since(start)) } else { Fate::Live };
         let death = runtime.block_on(Box::pin(async {
             let life = kept.life(number, now, fate.power());
-            kept.history.clock_was_set(now, ahead_ms, life.ahead_ms);
+            if life.ahead_ms != ahead_ms {
+                kept.faults.count(Fault::Clock);
+                kept.history.clock_was_set(now, ahead_ms, life.ahead_ms);
+            }
             ahead_ms = life.ahead_ms;
             live(kept, Arc::clone(&config), &life, fate, deadline).await
         }));
@@ -212,7 +215,7 @@ async fn crawl(
         Ok(node) => node,
         Err(error) => {
             let now = life.truth.now();
-            if !kept.faults.has_at(Fault::Store, now) && !kept.faults.has_at(Fault::Disk, now) {
+            if !kept.faults.may_hinder(now) {
                 return Err(error.into());
             }
             kept.history.note(format_args!("{now} not started: {error}"));
@@ -230,7 +233,7 @@ async fn crawl(
     if let Err(error) = Box::pin(node.stop(STOP_LIMIT)).await {
         let now = life.truth.now();
         kept.history.note(format_args!("{now} not stopped cleanly: {error}"));
-        if !kept.faults.has_at(Fault::Store, now) && !kept.faults.has_at(Fault::Disk, now) {
+        if !kept.faults.may_hinder(now) {
             kept.history.violate(format_args!("the node did not stop cleanly: {error}"));
         }
     }

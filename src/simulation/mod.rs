@@ -5,8 +5,25 @@
 //! millisecond: everything happens on one thread, time moves only when nobody has anything to do,
 //! and nothing is drawn but from the seed. A hash over all that was seen says so.
 //!
+//! How each invariant is observed:
+//!
+//! | no. | when | how |
+//! | --- | --- | --- |
+//! | I1 | each lease that leaves its shard, looks inside, the end | terms only rise, no lease leaves or is granted twice (`inside`, `ledger`) |
+//! | I2 | each request; the end | the site's own clock, rules and robots decision, its address's clock (`checkers`); the ledger's times |
+//! | I3 | each request | until when the site asked to be left alone, over all lives (`checkers`) |
+//! | I4 | the end | no URL lies in a store twice (`audit`) |
+//! | I5 | looks inside; the end | one event of a kind for each version, one end for each lease, though ends are told twice (`inside`, `ledger`) |
+//! | I6 | each request | a public address of that very site (`checkers`) |
+//! | I7 | looks inside; the end | what the feed has shown stays over crashes; every request has a durable grant, every event its response, every record its links (`inside`, `ledger`, `audit`) |
+//! | I8 | looks inside; the end | leases, hosts, pages and responses under way are within their bounds (`inside`); every known URL comes to an end (`audit`) |
+//!
+//! Crashes may come at any step of any kind (`power`), so what holds at the end of a run has held at
+//! the moment of each crash. In debug builds the `debug_assert!`s of the code count as well: a panic
+//! that was not meant is a violation.
+//!
 //! It does not simulate: HTTP itself (the exchange is a function call), the admin interface, other
-//! nodes.
+//! nodes, a machine that was suspended.
 
 mod draw;
 mod rules;
@@ -65,6 +82,23 @@ pub struct SimulationOptions {
     pub hosts: u16,
     /// Classes of faults.
     pub faults: BTreeSet<Fault>,
+}
+
+impl SimulationOptions {
+    /// The command that plays the very same run again.
+    pub fn command(&self) -> String {
+        let Self { seed, hours, hosts, faults } = self;
+        let mut command = format!("mehman simulate --seed {seed} --hours {hours} --hosts {hosts}");
+        let names: Vec<&str> = match faults.len() == Fault::ALL.len() {
+            true => vec!["all"],
+            false => faults.iter().map(|fault| fault.as_str()).collect(),
+        };
+        if !names.is_empty() {
+            command.push_str(" --faults ");
+            command.push_str(&names.join(","));
+        }
+        command
+    }
 }
 
 /// How a run went.
@@ -160,4 +194,24 @@ pub fn run(options: &SimulationOptions) -> Result<SimulationReport, SimulationEr
         trace: format!("{trace:016x}"),
         last_lines,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_plays_it_again_names_everything() {
+        let options = |faults: &[Fault]| SimulationOptions {
+            seed: 7,
+            hours: 3,
+            hosts: 9,
+            faults: faults.iter().copied().collect(),
+        };
+        let expected = "mehman simulate --seed 7 --hours 3 --hosts 9";
+        assert_eq!(options(&[]).command(), expected);
+        let some = options(&[Fault::Crash, Fault::Lost]).command();
+        assert_eq!(some, format!("{expected} --faults lost,crash"));
+        assert_eq!(options(&Fault::ALL).command(), format!("{expected} --faults all"));
+    }
 }
