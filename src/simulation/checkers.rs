@@ -148,11 +148,13 @@ struct AddressView {
 }
 
 impl SiteView {
-    /// What it was seen to want in the last moments need not have become durable.
-    fn forget_since(&mut self, at: Timestamp) {
-        self.wait_until.forget_since(at, GRACE_OF_WAITS);
-        self.delay.forget_since(at, GRACE);
-        if self.ended.is_some_and(|ended| at.since(ended) <= GRACE) {
+    /// What it was seen to want in the last moments, or since store or disk fail, need not have
+    /// become durable.
+    fn forget_since(&mut self, at: Timestamp, trouble_since: Timestamp) {
+        let trouble = at.since(trouble_since);
+        self.wait_until.forget_since(at, GRACE_OF_WAITS + trouble);
+        self.delay.forget_since(at, GRACE + trouble);
+        if self.ended.is_some_and(|ended| at.since(ended) <= GRACE + trouble) {
             self.took = Duration::ZERO;
         }
     }
@@ -304,14 +306,14 @@ impl History {
 
     /// The whole crawler dies: its requests end, and what it was told in the last moments may not
     /// have become durable.
-    pub(super) fn crash(&self, at: Timestamp) {
+    pub(super) fn crash(&self, at: Timestamp, trouble_since: Timestamp) {
         let open = self.lock().open.clone();
         for number in open {
             self.end(number, at, End::Crashed, Told::default());
         }
         let mut state = self.lock();
         state.trace.note(format_args!("{at} crash"));
-        state.sites.values_mut().for_each(|view| view.forget_since(at));
+        state.sites.values_mut().for_each(|view| view.forget_since(at, trouble_since));
     }
 
     /// The node starts with a clock that is otherwise than before. What ends at a point in time,
@@ -334,9 +336,9 @@ impl History {
     }
 
     /// The actor of a shard dies with what it was told in the last moments.
-    pub(super) fn shard_died(&self, at: Timestamp) {
+    pub(super) fn shard_died(&self, at: Timestamp, trouble_since: Timestamp) {
         for view in self.lock().sites.values_mut() {
-            view.forget_since(at);
+            view.forget_since(at, trouble_since);
         }
     }
 

@@ -15,6 +15,7 @@ use super::checkers::History;
 use super::draw::{below, happens};
 use super::faults::{FAULTS_FOR, Fault, Faults};
 use super::power::{Power, Step};
+use super::weather::trouble_since;
 use crate::types::Timestamp;
 use crate::world::Clock;
 
@@ -123,7 +124,8 @@ impl Clock for SimulatedClock {
             faults.count(Fault::Panic);
             if matches!(actor, "shard" | "output" | "discovery") {
                 // A shard comes back together with its outputs, and all of them with discovery.
-                self.history.shard_died(self.truth.now());
+                let now = self.truth.now();
+                self.history.shard_died(now, trouble_since(faults, now));
             }
             tracing::debug!(actor, "the simulation lets an actor die");
             // Without the message of a panic: this one is meant.

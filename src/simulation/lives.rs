@@ -12,6 +12,7 @@ use super::draw::below;
 use super::faults::{FAULTS_FOR, Fault};
 use super::power::{Power, Step};
 use super::taps;
+use super::weather::trouble_since;
 use super::world::{Kept, Life};
 use super::{SimulationError, settings};
 use crate::config::Config;
@@ -195,7 +196,7 @@ async fn crash(kept: &Kept, life: &Life, fate: Fate) -> Timestamp {
         }
     }
     let now = life.truth.now();
-    kept.history.crash(now);
+    kept.history.crash(now, trouble_since(&kept.faults, now));
     now
 }
 

@@ -7,20 +7,24 @@
 //!
 //! How each invariant is observed:
 //!
-//! | no. | when | how |
-//! | --- | --- | --- |
-//! | I1 | each lease that leaves its shard, looks inside, the end | terms only rise, no lease leaves or is granted twice (`inside`, `ledger`) |
-//! | I2 | each request; the end | the site's own clock, rules and robots decision, its address's clock (`checkers`); the ledger's times |
-//! | I3 | each request | until when the site asked to be left alone, over all lives (`checkers`) |
-//! | I4 | the end | no URL lies in a store twice (`audit`) |
-//! | I5 | looks inside; the end | one event of a kind for each version, one end for each lease, though ends are told twice (`inside`, `ledger`) |
-//! | I6 | each request | a public address of that very site (`checkers`) |
-//! | I7 | looks inside; the end | what the feed has shown stays over crashes; every request has a durable grant, every event its response, every record its links (`inside`, `ledger`, `audit`) |
-//! | I8 | looks inside; the end | leases, hosts, pages and responses under way are within their bounds (`inside`); every known URL comes to an end (`audit`) |
+//! - I1 As a lease leaves its shard, at looks inside, and at the end: terms only rise, no lease
+//!   leaves or is granted twice (`inside`, `ledger`).
+//! - I2 At each request: the site's own clock, rules and robots decision, and the clock of its
+//!   address (`checkers`); at the end the times in the ledger.
+//! - I3 At each request: until when the site asked to be left alone, over all lives (`checkers`).
+//! - I4 At the end: no URL lies in the stores twice (`audit`).
+//! - I5 At looks inside and at the end: one event of a kind for each version, one end for each
+//!   lease, though ends are told twice (`inside`, `ledger`).
+//! - I6 At each request: a public address of that very site (`checkers`).
+//! - I7 At looks inside and at the end: what the feed has shown stays over crashes; every request
+//!   has a durable grant, every event its response, every record its links (`inside`, `ledger`,
+//!   `audit`).
+//! - I8 At looks inside: leases, hosts, pages and responses under way are within their bounds
+//!   (`inside`); at the end: every known URL has come to an end (`audit`).
 //!
-//! Crashes may come at any step of any kind (`power`), so what holds at the end of a run has held at
-//! the moment of each crash. In debug builds the `debug_assert!`s of the code count as well: a panic
-//! that was not meant is a violation.
+//! Crashes may come at any step of any kind (`power`), so what holds at the end of a run has held
+//! at the moment of each crash. In debug builds the `debug_assert!`s of the code count as well: a
+//! panic that was not meant is a violation.
 //!
 //! It does not simulate: HTTP itself (the exchange is a function call), the admin interface, other
 //! nodes, a machine that was suspended.

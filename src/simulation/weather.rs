@@ -10,6 +10,9 @@ use crate::types::Timestamp;
 const SLOT: Duration = Duration::from_secs(150);
 /// The longest stretch of a failing or hanging store or disk.
 const STRETCH_MAX: Duration = Duration::from_secs(90);
+/// Whoever waits for store or disk goes on so soon after they are well again: a flush has a deadline
+/// of half a minute.
+const RECOVERY: Duration = Duration::from_secs(60);
 /// At most one standstill of parsers, and one of outputs, in so many seconds.
 const STANDSTILLS_APART: u64 = 1200;
 /// The longest of them, in seconds.
@@ -32,30 +35,64 @@ pub(super) enum StoreWeather {
     Hangs(Timestamp),
 }
 
-/// The stretch of a class that this moment is in: what it draws its kind from, and its end.
-fn stretch(faults: &Faults, class: Fault, at: Timestamp, often: u64) -> Option<(u64, Timestamp)> {
-    if !faults.has_at(class, at) {
+/// A stretch: from when to when, and what its kind is drawn from.
+struct Stretch {
+    from: Timestamp,
+    until: Timestamp,
+    kind: u64,
+}
+
+/// Of a hundred slots, how many have a stretch of this class.
+fn often(class: Fault) -> u64 {
+    if class == Fault::Store { 45 } else { 25 }
+}
+
+/// The stretch of a class in the slot that this moment is in, if there is one.
+fn stretch_near(faults: &Faults, class: Fault, at: Timestamp) -> Option<Stretch> {
+    if !faults.has(class) {
         return None;
     }
-    let slot = faults.age(at).as_millis() / SLOT.as_millis();
-    let of = |what: &str, bound: u128| {
-        let bound = u64::try_from(bound).unwrap_or(u64::MAX);
+    let slot = faults.age(at).as_secs() / SLOT.as_secs();
+    let of = |what: &str, bound: Duration| {
+        let bound = u64::try_from(bound.as_millis()).unwrap_or(u64::MAX);
         below(bound, faults.seed, format_args!("{class} {slot} {what}"))
     };
-    if of("here", 100) >= often {
+    let begins = at - faults.age(at) + SLOT * u32::try_from(slot).unwrap_or(u32::MAX);
+    if !faults.has_at(class, begins) || of("here", Duration::from_millis(100)) >= often(class) {
         return None;
     }
-    let age = faults.age(at) - Duration::from_millis(u64::try_from(slot * SLOT.as_millis()).ok()?);
-    let begins = Duration::from_millis(of("begins", (SLOT - STRETCH_MAX).as_millis()));
-    let ends = begins + Duration::from_millis(1000 + of("lasts", STRETCH_MAX.as_millis() - 1000));
-    (age >= begins && age < ends).then(|| (of("kind", 1 << 30), at + (ends - age)))
+    let from = begins + Duration::from_millis(of("begins", SLOT - STRETCH_MAX));
+    let shortest = Duration::from_secs(1);
+    let until = from + shortest + Duration::from_millis(of("lasts", STRETCH_MAX - shortest));
+    Some(Stretch { from, until, kind: of("kind", Duration::from_millis(1 << 30)) })
+}
+
+/// The stretch of a class that this moment is in.
+fn stretch(faults: &Faults, class: Fault, at: Timestamp) -> Option<Stretch> {
+    stretch_near(faults, class, at).filter(|found| found.from <= at && at < found.until)
+}
+
+/// Since when what a node hears may not have become durable: since store or disk began to fail,
+/// also if they are well again for no longer than it takes to go on; else since this moment.
+pub(super) fn trouble_since(faults: &Faults, at: Timestamp) -> Timestamp {
+    let mut since = at;
+    for class in [Fault::Store, Fault::Disk] {
+        // Where one stretch ends into the next, the trouble is as old as the first.
+        for _ in 0..3 {
+            let moments = [since, since - RECOVERY];
+            let near = moments.into_iter().filter_map(|at| stretch_near(faults, class, at));
+            let near = near.filter(|found| found.from < since && since < found.until + RECOVERY);
+            since = near.map(|found| found.from).min().unwrap_or(since);
+        }
+    }
+    since
 }
 
 /// How the object store is at this time.
 pub(super) fn of_store(faults: &Faults, at: Timestamp) -> StoreWeather {
-    match stretch(faults, Fault::Store, at, 45) {
+    match stretch(faults, Fault::Store, at) {
         None => StoreWeather::Fair,
-        Some((kind, until)) => match kind % 5 {
+        Some(Stretch { kind, until, .. }) => match kind % 5 {
             0 => StoreWeather::NoWrites,
             1 => StoreWeather::NoReads,
             2 => StoreWeather::Nothing,
@@ -67,7 +104,7 @@ pub(super) fn of_store(faults: &Faults, at: Timestamp) -> StoreWeather {
 
 /// Whether files cannot be written at this time.
 pub(super) fn disk_fails(faults: &Faults, at: Timestamp) -> bool {
-    stretch(faults, Fault::Disk, at, 25).is_some()
+    stretch(faults, Fault::Disk, at).is_some()
 }
 
 /// Until when pages wait for a parser, or outputs stand still, if they do.
@@ -99,7 +136,7 @@ mod tests {
     fn every_weather_comes_and_passes() {
         let start = Timestamp::from_secs(1_000_000_000);
         let (mut kinds, mut fair, mut all) = (BTreeSet::new(), 0, 0);
-        let (mut broken, mut still) = (0, 0);
+        let (mut broken, mut still, mut troubled) = (0, 0, 0);
         for seed in 0..20 {
             let faults = Faults::new(seed, start, Fault::ALL.into_iter().collect());
             for second in (0..FAULTS_FOR.as_secs()).step_by(7) {
@@ -109,11 +146,16 @@ mod tests {
                 fair += u32::from(weather == StoreWeather::Fair);
                 kinds.insert(format!("{weather:?}").split('(').next().unwrap_or("").to_owned());
                 broken += u32::from(disk_fails(&faults, at));
+                let since = trouble_since(&faults, at);
+                assert!(since <= at && at.since(since) < 3 * (SLOT + RECOVERY));
+                troubled += u32::from(since < at);
                 still += u32::from(standstill(&faults, "parsers", at).is_some());
             }
-            let after = start + FAULTS_FOR;
+            let after = start + FAULTS_FOR + SLOT;
             assert_eq!(of_store(&faults, after), StoreWeather::Fair);
+            assert_eq!(trouble_since(&faults, after + SLOT), after + SLOT);
         }
+        assert!(troubled > all - fair && troubled < all, "{troubled} of {all}");
         assert_eq!(kinds.len(), 6, "{kinds:?}");
         assert!(fair * 2 > all && broken > 0 && still > 0, "{fair} {broken} {still} of {all}");
     }

@@ -251,6 +251,30 @@ mod tests {
     }
 
     #[test]
+    fn redirects_lead_along_chains_in_circles_and_to_other_sites() {
+        let web = Web::new(3, 3, START);
+        let site = web.sites().next().unwrap();
+        let along = |path: &str| {
+            let mut paths = vec![path.to_owned()];
+            while let Some(next) = site.redirect(paths.last().unwrap()) {
+                let seen = paths.contains(&next);
+                paths.push(next);
+                if seen {
+                    break;
+                }
+            }
+            paths
+        };
+        assert_eq!(along("/hops/2"), ["/hops/2", "/hops/1", "/hops/0", "/p/1"]);
+        assert_eq!(along("/circle"), ["/circle", "/circle/back", "/circle"]);
+        assert_eq!(along("/self"), ["/self", "/self"]);
+        for path in ["/away", "/round"] {
+            let target = CrawlUrl::parse(&site.redirect(path).unwrap()).unwrap();
+            assert_ne!(target.host_key(), site.key);
+        }
+    }
+
+    #[test]
     fn a_page_is_html_with_the_links_it_names() {
         let web = Web::new(3, 3, START);
         let site = web.sites().next().unwrap();
