@@ -25,8 +25,8 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     Some(since_epoch.saturating_sub(now))
 }
 
-/// What time it was for the site when it answered: as its Date header says, else ours. A date in its
-/// Retry-After is meant by its own clock, and ours may have been set wrong (A4).
+/// What time it was for the site when it answered: as its Date header says, else ours. A date in
+/// its Retry-After is meant by its own clock, and ours may have been set wrong (A4).
 pub fn time_of_site(date: Option<&str>, now: Timestamp) -> Timestamp {
     let date = date.and_then(|date| httpdate::parse_http_date(date.trim()).ok());
     let since_epoch = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());

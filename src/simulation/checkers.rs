@@ -24,8 +24,9 @@ use super::web::Web;
 use crate::config::Config;
 use crate::types::{CrawlUrl, HostKey, Timestamp};
 
-/// A page may be sent so long after its robots decision has ended: the lease was granted before.
-const DECISION_SLACK: Duration = Duration::from_secs(300);
+/// A page may be sent so long after its robots decision has ended: the lease was granted before, or
+/// the crawler failed to ask again by a fault of its own, and the last copy served on meanwhile.
+const DECISION_SLACK: Duration = Duration::from_secs(900);
 /// What a site was seen to want in the last moments before a crash may not have become durable: the
 /// archive syncs, and the shard flushes once a second.
 const GRACE: Duration = Duration::from_secs(2);

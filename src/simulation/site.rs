@@ -212,7 +212,7 @@ impl Site {
 
     fn page(&self, path: &str) -> Reply {
         if let Some(target) = self.redirect(path) {
-            return Reply::status(if self.seed % 2 == 0 { 301 } else { 302 })
+            return Reply::status(if self.seed.is_multiple_of(2) { 301 } else { 302 })
                 .with("Location", &target);
         }
         if path == "/nowhere" {

@@ -10,8 +10,8 @@ use crate::types::Timestamp;
 const SLOT: Duration = Duration::from_secs(150);
 /// The longest stretch of a failing or hanging store or disk.
 const STRETCH_MAX: Duration = Duration::from_secs(90);
-/// Whoever waits for store or disk goes on so soon after they are well again: a flush has a deadline
-/// of half a minute.
+/// Whoever waits for store or disk goes on so soon after they are well again: a flush has a
+/// deadline of half a minute.
 const RECOVERY: Duration = Duration::from_secs(60);
 /// At most one standstill of parsers, and one of outputs, in so many seconds.
 const STANDSTILLS_APART: u64 = 1200;

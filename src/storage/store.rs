@@ -265,9 +265,9 @@ async fn engine(options: &StoreOptions, clock: Arc<SlateClock>) -> Result<Db, St
     Box::pin(builder.build()).await.map_err(StoreError::engine("open"))
 }
 
-/// The newest time that a file of the store carries in its name, or a row that is in one. The engine
-/// takes no file that is older than those before: under a clock that was set back none would
-/// ever be again.
+/// The newest time that a file of the store carries in its name, or a row that is in one. The
+/// engine takes no file that is older than those before: under a clock that was set back it would
+/// take none.
 fn newest_file(
     manifest: Option<&VersionedManifest>,
     compactions: Option<&VersionedCompactions>,

@@ -111,6 +111,13 @@ fn start() -> Timestamp {
     Timestamp::from_secs(1_000_000)
 }
 
+/// A response that the archive has, and answers for.
+fn heard(store: ArchiveMsg) -> Box<StoreJob> {
+    let ArchiveMsg::Store(mut job) = store else { panic!("{store:?}") };
+    std::mem::take(&mut job.unheard).heard();
+    job
+}
+
 impl Rig {
     async fn new(workers: u32) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start()));
@@ -164,8 +171,7 @@ impl Rig {
 
     async fn stored(&mut self) -> Box<StoreJob> {
         let store = self.archive.recv().await.unwrap();
-        let ArchiveMsg::Store(job) = store else { panic!("{store:?}") };
-        job
+        heard(store)
     }
 
     async fn ended(&mut self) -> Completion {
@@ -343,7 +349,7 @@ async fn an_archive_that_comes_back_gets_what_waited_for_it() {
     rig.clock.sleep(Duration::from_secs(3)).await;
     let (archive, mut stored) = probe().await;
     rig.archives.send_replace(archive.clone());
-    assert!(matches!(stored.recv().await.unwrap(), ArchiveMsg::Store(_)));
+    heard(stored.recv().await.unwrap());
     archive.stop_and_wait(None, None).await.unwrap();
     rig.left().await;
     rig.give(page("/a")).await;
