@@ -108,6 +108,7 @@ impl Actor for DiscoveryActor {
         msg: DiscoveryMsg,
         state: &mut DiscoveryState,
     ) -> Result<(), ActorProcessingErr> {
+        state.world.clock.step("discovery");
         match msg {
             DiscoveryMsg::Seeds(seeds, answer) => state.seeds(&me, &seeds, answer),
             DiscoveryMsg::Sitemaps(host, sitemaps) => state.sitemaps(&me, &host, &sitemaps),
@@ -264,7 +265,9 @@ impl DiscoveryState {
             Then::Publish(page, links) => {
                 let ParsedPage { row, document, reasons, shard, permit, .. } = *page;
                 let routes = self.routes.borrow();
+                // B6: a shard that was opened anew has given the page to a parser once more.
                 let route = routes.route(&row.url.host_key());
+                let route = route.filter(|route| route.shard.get_id() == shard.get_id());
                 let finished = FinishedPage { row, document, links, reasons, shard, permit };
                 if let Some(route) = route {
                     // Without an output the row stays, and the page is parsed again later.

@@ -28,7 +28,7 @@ use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadRep
 use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
-use crate::protocol::{DiscoveryMsg, RootMsg, ask};
+use crate::protocol::{DiscoveryMsg, RootMsg, RoutesWatch, ask};
 use crate::storage::{DataDir, MadeShards, SledSnapshots};
 use crate::types::{ShardId, Timestamp};
 use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
@@ -39,6 +39,7 @@ use root::RootActor;
 pub use effect::without_effect;
 pub use error::NodeError;
 pub use orders::Reloader;
+pub(crate) use plan::Taps;
 pub use progress::Progress;
 
 /// Orders of the admin interface that wait.
@@ -144,6 +145,18 @@ impl Node {
     /// # Errors
     /// As [`Node::start`].
     pub async fn start_in(options: NodeOptions, world: World) -> Result<Self, NodeError> {
+        Self::start_tapped(options, world, None).await
+    }
+
+    /// As [`Node::start_in`], with somebody between its shards and its workers.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub(crate) async fn start_tapped(
+        options: NodeOptions,
+        world: World,
+        taps: Option<Taps>,
+    ) -> Result<Self, NodeError> {
         let NodeOptions { config, purpose, reloader } = options;
         let config = match purpose {
             Purpose::Serve => config,
@@ -153,7 +166,12 @@ impl Node {
                 Arc::new(config)
             }
         };
-        let plan = Arc::new(Plan::new(config, world)?);
+        let mut plan = Plan::new(config, world)?;
+        if let Some(taps) = taps {
+            plan.fetch_jobs.tap(taps.fetch);
+            plan.parse_jobs.tap(taps.parse);
+        }
+        let plan = Arc::new(plan);
         let (root, root_task) = Actor::spawn(None, RootActor, Arc::clone(&plan))
             .await
             .map_err(root::why_not_started)?;
@@ -219,6 +237,11 @@ impl Node {
                 tracing::error!(%error, "admin interface ended");
             }
         }));
+    }
+
+    /// Where its actors are.
+    pub(crate) fn routes(&self) -> RoutesWatch {
+        self.plan.routes.subscribe()
     }
 
     /// Gives seeds to the crawl; durable when it answers.

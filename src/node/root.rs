@@ -27,11 +27,12 @@ use crate::fetch::{FetchContext, Fetchers};
 use crate::frontier::{
     AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor, ShardArgs,
 };
-use crate::output::{OutputActor, OutputArgs};
+use crate::output::{OutputActor, OutputArgs, Turn};
 use crate::parse::{ParseContext, Parsers};
 use crate::protocol::root::ActorNode;
 use crate::protocol::{
-    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, RegistryMsg, RootMsg, ShardMsg, ShardRoute, ask,
+    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, Owners, RegistryMsg, RootMsg, ShardMsg,
+    ShardRoute, ask,
 };
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
@@ -39,7 +40,7 @@ use crate::types::{HostKey, ShardId, Timestamp};
 
 /// The pool that is started when all else is.
 pub(super) const STARTED_LAST: &str = "parse";
-/// A shard that cannot be opened is tried again after this.
+/// A shard or an archive that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// How often a long start says how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(2);
@@ -62,6 +63,8 @@ pub(super) struct RootState {
     restarts: BTreeMap<Part, u64>,
     /// The shards were open before: leases found in a store may still be in flight here.
     reopening: bool,
+    /// Whose turn it is to write the outputs of each shard.
+    turns: BTreeMap<ShardId, Turn>,
     /// Shards that are being opened again, and since when they are away.
     away: BTreeMap<ShardId, Timestamp>,
 }
@@ -88,6 +91,7 @@ impl Actor for RootActor {
             ids: BTreeMap::new(),
             restarts: BTreeMap::new(),
             reopening: false,
+            turns: BTreeMap::new(),
             away: BTreeMap::new(),
         };
         root.start_all().await?;
@@ -97,6 +101,7 @@ impl Actor for RootActor {
     async fn handle(&self, _me: ActorRef<RootMsg>, msg: RootMsg, root: &mut RootState) -> Handled {
         match msg {
             RootMsg::ReopenShard(shard) => root.reopen(shard).await,
+            RootMsg::ReopenArchive => root.reopen_archive().await,
             RootMsg::Observe(answer) => root.observe(answer),
         }
         Ok(())
@@ -211,6 +216,7 @@ impl RootState {
             outputs,
             committed,
             metrics: Arc::clone(&plan.metrics),
+            turn: Arc::clone(self.turns.entry(shard).or_default()),
         };
         let started = Actor::spawn_linked(None, OutputActor, args, self.me.get_cell()).await;
         let (output, _) = started.map_err(failed("outputs"))?;
@@ -301,6 +307,10 @@ impl RootState {
             exchange: Arc::clone(&plan.world.exchange),
             settings: plan.settings.fetch.subscribe(),
             archive: archive.subscribe(),
+            owners: Owners {
+                routes: plan.routes.subscribe(),
+                clock: Arc::clone(&plan.world.clock),
+            },
             bodies: plan.bodies.clone(),
         };
         let setup = PoolSetup {
@@ -373,7 +383,10 @@ impl RootState {
                 }
                 restarted
             }
-            Part::Archive => self.start_archive().await,
+            Part::Archive => {
+                self.reopen_archive().await;
+                Ok(())
+            }
             Part::Fetchers => self.start_fetchers().await,
             Part::Parsers => self.start_parsers().await,
         };
@@ -400,12 +413,25 @@ impl RootState {
         };
         if let Err(failure) = started {
             warn!(%shard, %failure, "shard cannot be opened, tried again");
-            let (clock, me) = (Arc::clone(&self.plan.world.clock), self.me.clone());
-            tokio::spawn(async move {
-                clock.sleep(REOPEN_AFTER).await;
-                me.send_message(RootMsg::ReopenShard(shard)).ok();
-            });
+            self.try_again(RootMsg::ReopenShard(shard));
         }
+    }
+
+    /// A4: an archive whose disk fails comes back when the disk does.
+    async fn reopen_archive(&mut self) {
+        if let Err(failure) = self.start_archive().await {
+            warn!(%failure, "archive cannot be opened, tried again");
+            self.try_again(RootMsg::ReopenArchive);
+        }
+    }
+
+    fn try_again(&self, msg: RootMsg) {
+        let (clock, me) = (Arc::clone(&self.plan.world.clock), self.me.clone());
+        tokio::spawn(async move {
+            clock.sleep(REOPEN_AFTER).await;
+            // A root that has stopped opens nothing.
+            me.send_message(msg).ok();
+        });
     }
 
     fn observe(&self, answer: Answer<ActorNode>) {

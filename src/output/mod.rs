@@ -9,7 +9,7 @@ mod committed;
 mod jsonl;
 mod actor;
 
-pub use actor::{OutputActor, OutputArgs};
+pub use actor::{OutputActor, OutputArgs, Turn};
 pub use jsonl::{OutputSettings, Purpose};
 
 use std::io;

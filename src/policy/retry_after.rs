@@ -22,6 +22,14 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     Some(since_epoch.saturating_sub(now))
 }
 
+/// What time it was for the site when it answered: as its Date header says, else ours. A date in
+/// its Retry-After is meant by its own clock, and ours may have been set wrong (A4).
+pub fn time_of_site(date: Option<&str>, now: Timestamp) -> Timestamp {
+    let date = date.and_then(|date| httpdate::parse_http_date(date.trim()).ok());
+    let since_epoch = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
+    since_epoch.map_or(now, |since| Timestamp::EPOCH + since)
+}
+
 fn is_negative_number(value: &str) -> bool {
     value.strip_prefix('-').is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -68,6 +76,18 @@ mod tests {
         let now = now() + Duration::from_millis(250);
         let wait = retry_after("Mon, 15 Jun 2026 12:00:01 GMT", now);
         assert_eq!(wait, Some(Duration::from_millis(750)));
+    }
+
+    #[test]
+    fn a_date_is_counted_by_the_clock_of_the_site() {
+        let asked = |date| {
+            let wait = retry_after("Mon, 15 Jun 2026 12:00:40 GMT", time_of_site(date, now()));
+            wait.map(|wait| wait.as_secs())
+        };
+        assert_eq!(asked(None), Some(40));
+        assert_eq!(asked(Some("Mon, 15 Jun 2026 11:00:40 GMT")), Some(3600));
+        assert_eq!(asked(Some("Mon, 15 Jun 2026 12:00:30 GMT")), Some(10));
+        assert_eq!(asked(Some("120")), Some(40));
     }
 
     #[test]

@@ -227,7 +227,9 @@ impl HostMachine {
             | Outcome::EgressRefused
             | Outcome::Cancelled => failed(&completion),
         };
-        self.robots_answered(now, answer, effects);
+        // I2: it decides from when it came, however late we hear of it.
+        let came = Moment::new(ended_at.min(now.at), now.dice);
+        self.robots_answered(came, answer, effects);
         self.obey_crawl_delay(now, ended_at);
     }
 

@@ -457,3 +457,18 @@ fn a_lease_that_its_address_moved_moves_the_next_one() {
     bench.step(HostEvent::TimerRang);
     assert_eq!(bench.machine.in_flight(), 2);
 }
+
+#[test]
+fn a_robots_answer_decides_from_when_it_came_however_late_it_is_heard_of() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let robots = bench.granted();
+    let mut completion = bench.completion(&robots, 100, Outcome::Ok);
+    completion.robots_body = Some(ALLOW.into());
+    let came = completion.ended_at;
+    // The archive could not write it for five minutes.
+    bench.now = bench.now + secs(300);
+    bench.ended(completion);
+    let due = bench.machine.robots().due_at();
+    assert_eq!(due, Some(came + settings().robots.cache));
+}
