@@ -145,8 +145,8 @@ pub fn handler_for(content_type: &str) -> Option<&'static dyn Handler> {
 }
 
 /// Whether a body of this type (`type/subtype`, lower case; empty where none is declared) is worth
-/// receiving: some handler reads it. Archives of all kinds are gzip files and files of unknown type;
-/// of those only what its name calls a sitemap is received.
+/// receiving: some handler reads it. Archives of all kinds are gzip files and files of unknown
+/// type; of those only what its name calls a sitemap is received.
 pub fn is_wanted(url: &CrawlUrl, content_type: &str) -> bool {
     if is_named_sitemap(url) {
         return true;

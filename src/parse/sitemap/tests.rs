@@ -104,7 +104,8 @@ fn a_feed_names_its_entries_with_title_and_date() {
     assert_eq!(entry.lastmod.map(|at| at.to_string()), Some("2020-01-02T03:04:05.000Z".to_owned()));
 
     let json = r#"{"version":"https://jsonfeed.org/version/1.1","title":"J","next_url":"/next",
-        "items":[{"id":"1","url":"/1","date_modified":"2020-01-02"},{"id":"2","external_url":"/2"}]}"#;
+        "items":[{"id":"1","url":"/1","date_modified":"2020-01-02"},
+                 {"id":"2","external_url":"/2"}]}"#;
     let json = read("https://a.test/feed", "application/feed+json", json.as_bytes());
     assert_eq!(found(&json, LinkKind::Feed), ["https://a.test/1", "https://a.test/2"]);
     assert_eq!(found(&json, LinkKind::LinkRel), ["https://a.test/next"]);
