@@ -13,6 +13,7 @@ mod root;
 mod orders;
 mod progress;
 mod shutdown;
+mod frontier;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use plan::Plan;
 use root::RootActor;
 
 pub use error::NodeError;
+pub use frontier::FrontierAlone;
 pub use orders::Reloader;
 pub use progress::Progress;
 

@@ -41,7 +41,7 @@ pub(super) const STARTED_LAST: &str = "parse";
 /// A shard that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// Owners of address clocks: a few, so that one busy address does not hold up all.
-const ADDRESS_OWNERS: u16 = 4;
+pub(super) const ADDRESS_OWNERS: u16 = 4;
 
 /// The actor.
 #[derive(Debug)]
@@ -208,20 +208,7 @@ impl RootState {
         let (output, _) = started.map_err(failed("outputs"))?;
         self.note(Part::Output(shard), output.get_cell());
         let epoch = store.epoch();
-        let args = ShardArgs {
-            shard,
-            store,
-            world: plan.world.clone(),
-            routes: plan.routes.subscribe(),
-            settings: plan.settings.frontier.subscribe(),
-            quota: plan.quota.clone(),
-            fetch: plan.fetch_jobs.sender.clone(),
-            parse: plan.parse_jobs.sender.clone(),
-            metrics: Arc::clone(&plan.metrics),
-            reopened: self.reopening,
-            paused: plan.paused(),
-            draining: plan.is_draining(),
-        };
+        let args = shard_args(&plan, store, self.reopening);
         let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;
         let (actor, _) = started.map_err(failed("shard"))?;
         self.note(Part::Shard(shard), actor.get_cell());
@@ -429,7 +416,25 @@ fn children_of(part: Part, cell: &ActorCell) -> Vec<ActorNode> {
     nodes.collect()
 }
 
-fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
+/// What a shard starts with, its store open.
+pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> ShardArgs {
+    ShardArgs {
+        shard: store.shard(),
+        store,
+        world: plan.world.clone(),
+        routes: plan.routes.subscribe(),
+        settings: plan.settings.frontier.subscribe(),
+        quota: plan.quota.clone(),
+        fetch: plan.fetch_jobs.sender.clone(),
+        parse: plan.parse_jobs.sender.clone(),
+        metrics: Arc::clone(&plan.metrics),
+        reopened,
+        paused: plan.paused(),
+        draining: plan.is_draining(),
+    }
+}
+
+pub(super) fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
     let shards = u64::from(plan.config().frontier.shards.max(1));
     StoreOptions {
         objects: plan.world.objects.clone(),
@@ -462,6 +467,6 @@ pub(super) fn why_not_started(why: ractor::SpawnErr) -> NodeError {
     }
 }
 
-fn failed(actor: &'static str) -> impl Fn(ractor::SpawnErr) -> NodeError {
+pub(super) fn failed(actor: &'static str) -> impl Fn(ractor::SpawnErr) -> NodeError {
     move |why| NodeError::not_started(actor, why)
 }
