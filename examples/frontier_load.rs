@@ -16,6 +16,10 @@ use mehman::load::{Load, LoadOptions, Served, Space, Usage};
 use mehman::types::Timestamp;
 use mehman::world::{Clock as _, TokioClock};
 
+/// The allocator of the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Pages made to learn what making them costs.
 const MADE_ONLY: u64 = 2_000;
 /// Between two lines while grants go on.
@@ -69,20 +73,22 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     match (arguments.step, arguments.data.clone()) {
         (Some(step), Some(data)) => run(&arguments, step, &data),
-        (_, Some(data)) => run_all(&data),
+        (_, Some(_)) => run_all(None),
         (_, None) => {
             let data = tempfile::tempdir().context("no temporary directory")?;
-            run_all(data.path())
+            run_all(Some(data.path()))
         }
     }
 }
 
-/// All steps, each a process.
-fn run_all(data: &Path) -> anyhow::Result<()> {
+/// All steps, each a process; over `data`, where the arguments do not say it.
+fn run_all(data: Option<&Path>) -> anyhow::Result<()> {
     for step in ["admit", "grant", "reopen"] {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(std::env::args_os().skip(1)).args(["--step", step]);
-        command.arg("--data").arg(data);
+        if let Some(data) = data {
+            command.arg("--data").arg(data);
+        }
         let status = command.status().with_context(|| format!("step {step} does not start"))?;
         let killed = step == "grant" && status.code().is_none();
         ensure!(status.success() || killed, "step {step} ended with {status}");
@@ -104,6 +110,8 @@ fn run(arguments: &Arguments, step: Step, data: &Path) -> anyhow::Result<()> {
 
 async fn admit(arguments: &Arguments, data: &Path) -> anyhow::Result<()> {
     let load = open(arguments, data).await?;
+    // So that candidates are measured alone.
+    load.pause(true).await;
     let start = Mark::now();
     let made = load.make_only(MADE_ONLY);
     start.line("candidates made only", made.try_into()?);
@@ -172,6 +180,7 @@ async fn first_grant(
     let begin = Mark::now();
     let load = open(arguments, data).await?;
     begin.since(&format!("open {how}"));
+    load.pause(false).await;
     let served = load.serve(usize::try_from(arguments.workers)?);
     let deadline = load.clock().now() + FIRST_GRANT_WITHIN;
     while served.grants() == 0 {
@@ -225,8 +234,8 @@ impl Mark {
         let (wall, cpu) = self.spent();
         let each = cpu.as_micros() as f64 / count.max(1) as f64;
         println!(
-            "{what}: {count} in {:.1} s, {:.0} per second; CPU {:.1} s, {each:.2} us each, {:.0} per \
-             CPU-second",
+            "{what}: {count} in {:.1} s, {:.0} per second; CPU {:.1} s, {each:.2} us each, {:.0} \
+             per CPU-second",
             wall.as_secs_f64(),
             count as f64 / wall.as_secs_f64().max(1e-9),
             cpu.as_secs_f64(),

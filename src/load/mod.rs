@@ -24,9 +24,8 @@ use web::Web;
 use crate::cluster::SingleNode;
 use crate::config::{Config, ConfigFaults};
 use crate::node::{FrontierAlone, NodeError};
-use crate::protocol::Answer;
-use crate::protocol::ShardMsg;
 use crate::protocol::shard::{Admission, AdmitBatch, ShardView};
+use crate::protocol::{Answer, ShardMsg, ask};
 use crate::storage::{SledSnapshots, SnapshotsError};
 use crate::types::HostCounts;
 use crate::world::{Clock, MemorySpool, Objects, ObjectsError, SeededDice, TokioClock, World};
@@ -95,6 +94,8 @@ impl Load {
             ("data.dir", data.as_str()),
             // The stand-ins for the parsers take whatever comes.
             ("parse.workers", "1024"),
+            // As in a crawl that ends.
+            ("recrawl.enabled", "false"),
         ];
         let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let set: Vec<(String, String)> = own.into_iter().chain(options.set.clone()).collect();
@@ -121,7 +122,14 @@ impl Load {
         &self.clock
     }
 
-    /// Admits the URLs from `first` on, all of them new: whole pages of links, until `count` are in.
+    /// Grants nothing until it is let go on, over restarts too.
+    pub async fn pause(&self, paused: bool) {
+        for route in self.frontier.routes().all() {
+            ask(&route.shard, |answer| ShardMsg::Pause(paused, answer)).await;
+        }
+    }
+
+    /// Admits `count` URLs from `first` on, all of them new, by whole pages of links.
     pub async fn admit_new(&self, first: u64, count: u64) -> Admitted {
         let links = self.web.links();
         let pages = (first / links)..(first + count).div_ceil(links);
@@ -220,7 +228,7 @@ impl Load {
             if views.iter().all(|view| view.in_flight + view.being_parsed == 0) {
                 break;
             }
-            self.clock.sleep(Duration::from_millis(20)).await;
+            self.clock.sleep(Duration::from_millis(100)).await;
         }
         self.frontier.close().await?;
         self.snapshots.flush()?;

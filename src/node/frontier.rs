@@ -9,7 +9,7 @@ use ractor::{Actor, ActorRef};
 
 use super::error::NodeError;
 use super::plan::Plan;
-use super::root::{ADDRESS_OWNERS, failed, shard_args, store_options};
+use super::root::{ADDRESS_OWNERS, failed, shard_args};
 use super::{settings, shards};
 use crate::config::Config;
 use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor};
@@ -44,8 +44,8 @@ impl FrontierAlone {
             frontier.start_addresses(at).await?;
         }
         frontier.published().await;
-        for shard in 0..shards {
-            frontier.start_shard(ShardId(shard)).await?;
+        for store in shards::open(&frontier.plan, (0..shards).map(ShardId)).await? {
+            frontier.start_shard(store).await?;
         }
         frontier.published().await;
         Ok(frontier)
@@ -60,11 +60,8 @@ impl FrontierAlone {
         Ok(())
     }
 
-    async fn start_shard(&self, shard: ShardId) -> Result<(), NodeError> {
-        let plan = &self.plan;
-        let open = |source| NodeError::Store { shard, source: Box::new(source) };
-        let store = ShardStore::open(store_options(plan, shard)).await.map_err(open)?;
-        shards::agree(&store, plan.config().frontier.shards).await?;
+    async fn start_shard(&self, store: ShardStore) -> Result<(), NodeError> {
+        let (plan, shard) = (&self.plan, store.shard());
         let args = OutputArgs {
             shard,
             spool: Arc::clone(&plan.world.spool),

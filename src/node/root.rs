@@ -31,7 +31,7 @@ use crate::protocol::root::ActorNode;
 use crate::protocol::{
     Answer, ArchiveMsg, DiscoveryMsg, NodeActor, RegistryMsg, RootMsg, ShardMsg, ShardRoute, ask,
 };
-use crate::storage::{ShardStore, StoreOptions};
+use crate::storage::ShardStore;
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
 use crate::types::{CrawlUrl, ShardId, Timestamp};
@@ -129,8 +129,9 @@ impl RootState {
         let shards = self.plan.config().frontier.shards;
         let coordinator = Arc::clone(&self.plan.world.coordinator);
         let owned = coordinator.own(shards).await.map_err(NodeError::Coordinator)?;
-        for ownership in owned {
-            self.start_shard(ownership.shard).await?;
+        let stores = shards::open(&self.plan, owned.iter().map(|owned| owned.shard)).await?;
+        for store in stores {
+            self.start_shard(store).await?;
         }
         self.reopening = true;
         self.start_discovery().await?;
@@ -184,11 +185,9 @@ impl RootState {
     }
 
     /// the store is opened, the outputs are cut to what it has committed, then it grants.
-    async fn start_shard(&mut self, shard: ShardId) -> Result<(), NodeError> {
-        let plan = Arc::clone(&self.plan);
+    async fn start_shard(&mut self, store: ShardStore) -> Result<(), NodeError> {
+        let (plan, shard) = (Arc::clone(&self.plan), store.shard());
         let open = |source| NodeError::Store { shard, source: Box::new(source) };
-        let store = ShardStore::open(store_options(&plan, shard)).await.map_err(open)?;
-        shards::agree(&store, plan.config().frontier.shards).await?;
         let outputs = settings::outputs(&plan.config())?;
         let mut committed = Vec::new();
         for output in &outputs {
@@ -373,7 +372,13 @@ impl RootState {
                 cell.kill();
             }
         }
-        if let Err(failure) = self.start_shard(shard).await {
+        let opened = shards::open(&self.plan, [shard].into_iter()).await;
+        let started = match opened.map(|mut stores| stores.pop()) {
+            Ok(Some(store)) => self.start_shard(store).await,
+            Ok(None) => Err(NodeError::Silent("the store")),
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = started {
             warn!(%shard, %failure, "shard cannot be opened, tried again");
             let (clock, me) = (Arc::clone(&self.plan.world.clock), self.me.clone());
             tokio::spawn(async move {
@@ -431,19 +436,6 @@ pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> Shar
         reopened,
         paused: plan.paused(),
         draining: plan.is_draining(),
-    }
-}
-
-pub(super) fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
-    let shards = u64::from(plan.config().frontier.shards.max(1));
-    StoreOptions {
-        objects: plan.world.objects.clone(),
-        path: shard.to_string(),
-        clock: Arc::clone(&plan.world.clock),
-        seed: plan.world.dice.throw(),
-        memory_bytes_max: plan.memory.unflushed / shards,
-        cache: plan.cache.clone(),
-        shard,
     }
 }
 

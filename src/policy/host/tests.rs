@@ -376,6 +376,35 @@ fn after_a_restart_a_host_counts_as_just_visited() {
 }
 
 #[test]
+fn a_grant_that_wrote_no_row_is_counted_after_a_crash() {
+    let mut bench = Bench::with_rules(settings(), ALLOW, &["/1", "/2"]);
+    let before = bench.row.clone();
+    let lease = bench.granted();
+    assert_eq!(bench.row, before, "the row before is as good");
+    assert_eq!(bench.machine.record().requests_today, 2);
+    bench.now = lease.not_before;
+    bench.reopen();
+    assert_eq!(bench.machine.record().requests_today, 2, "F11");
+    assert_eq!(bench.machine.ready_at(), lease.not_before + secs(1), "I3");
+    let again = bench.next_lease();
+    bench.answer(&again, 0, Outcome::Ok);
+    assert_eq!(bench.row.requests_today, 3);
+}
+
+#[test]
+fn a_grant_that_needs_a_longer_delay_writes_its_row() {
+    let mut bench = Bench::with_rules(settings(), ALLOW, &["/1", "/2"]);
+    let mut slower = settings();
+    slower.politeness.min_delay = secs(10);
+    bench.machine.set_settings(std::sync::Arc::new(slower));
+    let lease = bench.granted();
+    assert_eq!((bench.row.delay, bench.row.requests_today), (secs(10), 1), "it is in flight");
+    bench.now = lease.not_before;
+    bench.reopen();
+    assert!(bench.machine.ready_at() >= lease.not_before + secs(10), "I3");
+}
+
+#[test]
 fn two_in_flight_keep_their_distance() {
     let mut settings = settings();
     settings.politeness.max_in_flight = 2;

@@ -119,7 +119,7 @@ async fn what_one_batch_wrote_is_read_together() {
     let urls = store.host_urls(HostId(1), Some(one.id), 10).await.unwrap();
     assert_eq!(urls.len(), 1);
     assert_eq!(store.url_ids(None, 10).await.unwrap(), [one.id, two.id]);
-    write(&store, vec![Change::Dequeue(Box::new(one))]).await;
+    write(&store, vec![Change::dequeue(&one)]).await;
     assert_eq!(store.queue_window(HostId(1), 0, None, 9).await.unwrap(), (vec![two], true));
 }
 
@@ -303,7 +303,9 @@ async fn overwrite(objects: &Objects, name: &str, row: &u32) {
     let options = options(objects);
     let clock = SlateClock::new(Arc::clone(&options.clock), Timestamp::EPOCH);
     let db = engine(&options, Arc::new(clock)).await.unwrap();
-    let row = codec::encode(Kind::Own, row).unwrap();
+    let mut bytes = Vec::new();
+    codec::encode(Kind::Own, row, &mut bytes).unwrap();
+    let row = bytes;
     db.put(Key::Own(name.to_owned()).encode(), row).await.unwrap();
     db.close().await.unwrap();
 }

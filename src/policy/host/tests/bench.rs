@@ -183,8 +183,8 @@ impl Bench {
 
     fn write(&mut self, change: Change) {
         match change.clone() {
-            Change::Dequeue(entry) => {
-                self.queue.remove(&(entry.band, entry.order, entry.id));
+            Change::Dequeue { band, order, id } => {
+                self.queue.remove(&(band, order, id));
             }
             Change::Defer { due, entry } => {
                 let before = self.deferred.insert(entry.id, (due, *entry));
@@ -330,6 +330,9 @@ impl Bench {
 
     /// The process dies, another one opens the shard: leases come back, the host is just visited.
     pub(super) fn reopen(&mut self) {
+        if self.row.count_open(self.leases.values()) {
+            self.row.generation += 1;
+        }
         for lease in std::mem::take(&mut self.leases).into_values() {
             if lease.kind == LeaseKind::Page {
                 let entry = lease.entry;
