@@ -40,15 +40,15 @@ impl Shard {
         &mut self,
         host: HostId,
         actor: ActorId,
-        request: WindowRequest,
+        request: Box<WindowRequest>,
         read: Result<Box<WindowRows>, StoreFault>,
     ) {
         if self.actors.get(&actor) != Some(&host) {
             return;
         }
         match read {
-            Ok(rows) => self.tell(host, HostMsg::WindowLoaded(request, *rows)),
-            Err(_) => self.read_window(host, request),
+            Ok(rows) => self.tell(host, HostMsg::WindowLoaded(request, rows)),
+            Err(_) => self.read_window(host, *request),
         }
     }
 

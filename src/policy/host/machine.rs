@@ -172,7 +172,7 @@ impl HostMachine {
             }
             HostEvent::Admitted(entries) => self.admitted(entries),
             HostEvent::WindowLoaded { request, rows } => {
-                if self.window_loaded(&request, rows) {
+                if self.window_loaded(&request, *rows) {
                     self.answer_offer(now, &mut effects);
                 }
             }

@@ -426,7 +426,8 @@ fn an_entry_admitted_while_the_queue_is_read_is_not_lost() {
     let request = fresh.offer_until_load();
     let rows = fresh.rows(&request);
     fresh.admit(&["/2"]);
-    let effects = fresh.step(HostEvent::WindowLoaded { request, rows });
+    let effects =
+        fresh.step(HostEvent::WindowLoaded { request: Box::new(request), rows: Box::new(rows) });
     assert_eq!(effects.offer, Some(OfferAnswer::Granted));
     let first = effects.grant.unwrap().lease;
     fresh.answer(&first, 0, Outcome::Ok);
@@ -444,7 +445,8 @@ fn rows_that_nobody_asked_for_are_not_taken() {
     let request = bench.offer_until_load();
     let rows = bench.rows(&request);
     bench.reopen();
-    let effects = bench.step(HostEvent::WindowLoaded { request, rows });
+    let effects =
+        bench.step(HostEvent::WindowLoaded { request: Box::new(request), rows: Box::new(rows) });
     assert_eq!((effects.offer, bench.machine.window_len()), (None, 0));
 }
 

@@ -237,7 +237,8 @@ impl Bench {
             }
             let request = effects.load.expect("an offer is answered or waits for rows");
             let rows = self.rows(&request);
-            effects = self.step(HostEvent::WindowLoaded { request, rows });
+            effects = self
+                .step(HostEvent::WindowLoaded { request: Box::new(request), rows: Box::new(rows) });
         }
         panic!("the offer is never answered");
     }
