@@ -22,4 +22,5 @@ pub mod admin;
 pub mod node;
 pub mod sandbox;
 pub mod simulation;
+pub mod load;
 pub mod cli;

@@ -25,7 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["discovery", "frontier", "fetch", "archive", "parse", "output"],
     &["cluster", "admin"],
     &["node"],
-    &["sandbox", "simulation"],
+    &["sandbox", "simulation", "load"],
     &["cli"],
 ];
 

@@ -14,6 +14,7 @@ mod root;
 mod orders;
 mod progress;
 mod shutdown;
+mod frontier;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ use root::RootActor;
 
 pub use effect::without_effect;
 pub use error::NodeError;
+pub use frontier::FrontierAlone;
 pub use orders::Reloader;
 pub(crate) use plan::Taps;
 pub use progress::Progress;

@@ -34,6 +34,7 @@ use crate::protocol::{
     Answer, ArchiveMsg, DiscoveryMsg, NodeActor, Owners, RegistryMsg, RootMsg, ShardMsg,
     ShardRoute, ask,
 };
+use crate::storage::ShardStore;
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
 use crate::types::{HostKey, ShardId, Timestamp};
@@ -45,7 +46,7 @@ const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// How often a long start says how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 /// Owners of address clocks: a few, so that one busy address does not hold up all.
-const ADDRESS_OWNERS: u16 = 4;
+pub(super) const ADDRESS_OWNERS: u16 = 4;
 
 /// The actor.
 #[derive(Debug)]
@@ -195,14 +196,19 @@ impl RootState {
         let mut told = clock.now();
         info!(shards = all, "opening shards");
         let mut opened = pin!(shards::open_all(&self.plan, owned).enumerate());
+        let mut failure = None;
         while let Some((number, open)) = opened.next().await {
-            self.start_shard(open?).await?;
+            match open {
+                Ok(open) if failure.is_none() => self.start_shard(open).await?,
+                Ok(_) => {}
+                Err(error) => failure = failure.or(Some(error)),
+            }
             if clock.now().since(told) >= TELL_EVERY {
                 told = clock.now();
                 info!(opened = number + 1, of = all, "opening shards");
             }
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
     /// its store is open, the outputs are cut to what it has committed, then it grants.
@@ -222,20 +228,7 @@ impl RootState {
         let (output, _) = started.map_err(failed("outputs"))?;
         self.note(Part::Output(shard), output.get_cell());
         let epoch = store.epoch();
-        let args = ShardArgs {
-            shard,
-            store,
-            world: plan.world.clone(),
-            routes: plan.routes.subscribe(),
-            settings: plan.settings.frontier.subscribe(),
-            quota: plan.quota.clone(),
-            fetch: plan.fetch_jobs.sender.clone(),
-            parse: plan.parse_jobs.sender.clone(),
-            metrics: Arc::clone(&plan.metrics),
-            reopened: self.reopening,
-            paused: plan.paused(),
-            draining: plan.is_draining(),
-        };
+        let args = shard_args(&plan, store, self.reopening);
         let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;
         let (actor, _) = started.map_err(failed("shard"))?;
         self.note(Part::Shard(shard), actor.get_cell());
@@ -467,6 +460,24 @@ fn children_of(part: Part, cell: &ActorCell) -> Vec<ActorNode> {
     nodes.collect()
 }
 
+/// What a shard starts with, its store open.
+pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> ShardArgs {
+    ShardArgs {
+        shard: store.shard(),
+        store,
+        world: plan.world.clone(),
+        routes: plan.routes.subscribe(),
+        settings: plan.settings.frontier.subscribe(),
+        quota: plan.quota.clone(),
+        fetch: plan.fetch_jobs.sender.clone(),
+        parse: plan.parse_jobs.sender.clone(),
+        metrics: Arc::clone(&plan.metrics),
+        reopened,
+        paused: plan.paused(),
+        draining: plan.is_draining(),
+    }
+}
+
 /// The newest actor of a kind, for those that hold a watch.
 fn publish<M>(watched: &mut Option<watch::Sender<ActorRef<M>>>, actor: ActorRef<M>) {
     match watched {
@@ -487,6 +498,6 @@ pub(super) fn why_not_started(why: ractor::SpawnErr) -> NodeError {
     }
 }
 
-fn failed(actor: &'static str) -> impl Fn(ractor::SpawnErr) -> NodeError {
+pub(super) fn failed(actor: &'static str) -> impl Fn(ractor::SpawnErr) -> NodeError {
     move |why| NodeError::not_started(actor, why)
 }

@@ -31,7 +31,8 @@ pub(super) struct OpenShard {
     pub(super) committed: Vec<(String, Vec<u8>)>,
 }
 
-/// Opens these, some at a time; they come in the order in which they are given.
+/// Opens these, some at a time; they come in the order in which they are given. Whoever stops at a
+/// failure takes the others first, so that nothing is left behind that opens.
 pub(super) fn open_all(
     plan: &Arc<Plan>,
     shards: Vec<ShardId>,
@@ -39,7 +40,9 @@ pub(super) fn open_all(
     let plan = Arc::clone(plan);
     let opening = stream::iter(shards).map(move |shard| {
         let plan = Arc::clone(&plan);
-        async move { open(&plan, shard).await }
+        // On threads of their own: each may have a log to replay first.
+        let opening = tokio::spawn(async move { open(&plan, shard).await });
+        async move { opening.await.unwrap_or(Err(NodeError::Silent("the store"))) }
     });
     opening.buffered(OPENED_AT_ONCE)
 }
@@ -87,7 +90,7 @@ async fn agree(store: &ShardStore, wanted: u16) -> Result<(), NodeError> {
 
 async fn keep(store: &ShardStore, wanted: u16) -> Result<(), StoreError> {
     let mut batch = Batch::new();
-    batch.push(Change::PutMeta(SHARDS_ROW, wanted.to_be_bytes().to_vec()));
+    batch.push(&Change::PutMeta(SHARDS_ROW, wanted.to_be_bytes().to_vec()));
     store.write(batch).await?;
     store.flush(KEPT_WITHIN).await
 }

@@ -3,6 +3,8 @@
 //! One step's changes go into one batch, so they become durable together (I7). `storage` gives each
 //! its key and its bytes; nothing else knows how rows look.
 
+use std::sync::Arc;
+
 use crate::types::{
     ContentRecord, CrawlEvent, DeadLetter, ExclusionRecord, HostCounts, HostId, HostRecord, Lease,
     LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord,
@@ -22,8 +24,15 @@ pub enum Change {
     DropFailing(UrlId),
     /// Into the host's queue.
     Enqueue(Box<QueueEntry>),
-    /// Out of the host's queue: granted, refused or ended.
-    Dequeue(Box<QueueEntry>),
+    /// Out of the host's queue: refused or ended. A granted entry stays until its lease has ended.
+    Dequeue {
+        /// Its band.
+        band: u8,
+        /// Its place in the band.
+        order: u64,
+        /// What.
+        id: UrlId,
+    },
     /// Due later: a retry or a revisit (F8, C1).
     Defer {
         /// When.
@@ -52,7 +61,7 @@ pub enum Change {
     /// They are back in the queue.
     DropUnjudged(HostId),
     /// A grant (F5).
-    PutLease(Box<Lease>),
+    PutLease(Arc<Lease>),
     /// The grant is answered or has come back.
     DropLease(LeaseId),
     /// A host's row.
@@ -100,6 +109,11 @@ pub enum Change {
 }
 
 impl Change {
+    /// An entry leaves the queue.
+    pub fn dequeue(entry: &QueueEntry) -> Self {
+        Self::Dequeue { band: entry.band, order: entry.order, id: entry.id }
+    }
+
     /// The time of a deferral.
     pub fn due(&self) -> Option<Timestamp> {
         if let Self::Defer { due, .. } = self { Some(*due) } else { None }

@@ -3,6 +3,8 @@
 //! All hosts of a registered domain live in one shard, so the domain's clock and budget need no
 //! message. The number of shards is chosen once.
 
+use std::net::IpAddr;
+
 use crate::types::ShardId;
 
 /// The shard of a key among `shards` (at least one).
@@ -10,6 +12,16 @@ pub fn shard_of(key: &str, shards: usize) -> ShardId {
     let hash = xxhash_rust::xxh3::xxh3_64_with_seed(key.as_bytes(), PLACEMENT_SEED);
     let shards = u64::try_from(shards.max(1)).unwrap_or(1);
     ShardId(u16::try_from(hash % shards).unwrap_or(0))
+}
+
+/// Which of `owners` keeps the clock of an address.
+pub fn address_owner(address: IpAddr, owners: usize) -> usize {
+    let hash = match address {
+        IpAddr::V4(four) => xxhash_rust::xxh3::xxh3_64(&four.octets()),
+        IpAddr::V6(six) => xxhash_rust::xxh3::xxh3_64(&six.octets()),
+    };
+    let owners = u64::try_from(owners.max(1)).unwrap_or(1);
+    usize::try_from(hash % owners).unwrap_or(0)
 }
 
 /// Independent of the ids of hosts, so that a shard's keys spread evenly.

@@ -21,7 +21,7 @@ pub enum HostMsg {
     /// Entries put into its queue while it is resident, once per batch.
     Admitted(Vec<QueueEntry>),
     /// Rows of its queue that it asked for.
-    WindowLoaded(WindowRequest, WindowRows),
+    WindowLoaded(Box<WindowRequest>, Box<WindowRows>),
     /// The clock of its address moved a lease of its to a later time.
     Moved {
         /// Which.

@@ -89,8 +89,7 @@ impl Routes {
 
     /// The owner of an address's clock.
     pub fn address(&self, address: std::net::IpAddr) -> Option<&ActorRef<AddressMsg>> {
-        let count = self.addresses.len();
-        self.addresses.get(usize::from(placement::shard_of(&address.to_string(), count).0))
+        self.addresses.get(placement::address_owner(address, self.addresses.len()))
     }
 
     /// Every shard that is up.

@@ -27,7 +27,7 @@ impl Ledger {
         match row {
             LedgerRow::Granted { lease, .. } => {
                 let id = lease.id;
-                if self.granted.insert(id, (shard, *lease)).is_some() {
+                if self.granted.insert(id, (shard, Lease::clone(&lease))).is_some() {
                     self.wrong.push(format!("I1: lease {id} was granted twice"));
                 }
             }

@@ -1,5 +1,8 @@
 //! Changes on their way into the store: encoded when pushed, numbered when written.
 
+use std::ops::Range;
+
+use bytes::Bytes;
 use slatedb::WriteBatch;
 use slatedb::config::{PutOptions, Ttl};
 
@@ -11,12 +14,23 @@ use crate::types::{EventSeq, QueueEntry, Reason};
 use serde::{Deserialize, Serialize};
 
 /// Changes that become durable together (I7).
+///
+/// Keys and rows stand one after the other in one piece of memory, which the engine keeps as it is:
+/// they are many, small, and die together when the engine has written them to their place.
 #[derive(Debug, Default)]
 pub struct Batch {
-    rows: Vec<(Key, Option<Vec<u8>>)>,
-    events: Vec<Vec<u8>>,
-    bytes: usize,
+    bytes: Vec<u8>,
+    rows: Vec<Row>,
+    /// Where the row of each event lies.
+    events: Vec<Range<usize>>,
     fault: Option<CodecError>,
+}
+
+/// Where a key lies, and its row; none where it is deleted.
+#[derive(Debug)]
+struct Row {
+    key: Range<usize>,
+    row: Option<Range<usize>>,
 }
 
 /// The row of a sleeper.
@@ -33,7 +47,7 @@ impl Batch {
     }
 
     /// One more change. A later change to the same row wins.
-    pub fn push(&mut self, change: Change) {
+    pub fn push(&mut self, change: &Change) {
         if let Err(fault) = self.encode(change) {
             self.fault.get_or_insert(fault);
         }
@@ -49,9 +63,9 @@ impl Batch {
         self.len() == 0
     }
 
-    /// Bytes of the rows so far, to bound a batch.
+    /// Bytes of keys and rows so far, to bound a batch.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.len()
     }
 
     /// How many events wait for their numbers.
@@ -60,21 +74,32 @@ impl Batch {
     }
 
     /// The engine's batch, its events numbered from `first`.
-    pub(super) fn into_rows(self, first: EventSeq) -> Result<WriteBatch, CodecError> {
+    pub(super) fn into_rows(mut self, first: EventSeq) -> Result<WriteBatch, CodecError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
+        let events = (first.0..).zip(self.events);
+        let events: Vec<Row> = events
+            .map(|(seq, row)| {
+                let from = self.bytes.len();
+                Key::Outbox(EventSeq(seq)).encode_into(&mut self.bytes);
+                Row { key: from..self.bytes.len(), row: Some(row) }
+            })
+            .collect();
+        self.bytes.shrink_to_fit();
+        let bytes = Bytes::from(self.bytes);
         let mut batch = WriteBatch::new();
-        for (key, row) in self.rows {
+        for Row { key, row } in self.rows {
             match row {
-                Some(row) => batch.put(key.encode(), row),
-                None => batch.delete(key.encode()),
+                Some(row) => batch.put_bytes(bytes.slice(key), bytes.slice(row)),
+                None => batch.delete(&bytes[key]),
             }
         }
         let millis = u64::try_from(OUTBOX_TTL.as_millis()).unwrap_or(u64::MAX);
         let ages_out = PutOptions { ttl: Ttl::ExpireAfterMillis(millis) };
-        for (seq, row) in (first.0..).zip(self.events) {
-            batch.put_with_options(Key::Outbox(EventSeq(seq)).encode(), row, &ages_out);
+        for Row { key, row } in events {
+            let row = row.map_or_else(Bytes::new, |row| bytes.slice(row));
+            batch.put_bytes_with_options(bytes.slice(key), row, &ages_out);
         }
         Ok(batch)
     }
@@ -87,59 +112,64 @@ impl Batch {
     }
 
     fn put<T: Serialize>(&mut self, key: Key, row: &T) -> Result<(), CodecError> {
-        let row = codec::encode(key.kind(), row)?;
-        self.bytes += row.len();
-        self.rows.push((key, Some(row)));
+        let from = self.bytes.len();
+        key.encode_into(&mut self.bytes);
+        let between = self.bytes.len();
+        codec::encode(key.kind(), row, &mut self.bytes)?;
+        self.rows.push(Row { key: from..between, row: Some(between..self.bytes.len()) });
         Ok(())
     }
 
     fn delete(&mut self, key: Key) -> Result<(), CodecError> {
-        self.rows.push((key, None));
+        let from = self.bytes.len();
+        key.encode_into(&mut self.bytes);
+        self.rows.push(Row { key: from..self.bytes.len(), row: None });
         Ok(())
     }
 
     fn emit<T: Serialize>(&mut self, event: &T) -> Result<(), CodecError> {
-        let row = codec::encode(Kind::Outbox, event)?;
-        self.bytes += row.len();
-        self.events.push(row);
+        let from = self.bytes.len();
+        codec::encode(Kind::Outbox, event, &mut self.bytes)?;
+        self.events.push(from..self.bytes.len());
         Ok(())
     }
 
-    fn encode(&mut self, change: Change) -> Result<(), CodecError> {
+    fn encode(&mut self, change: &Change) -> Result<(), CodecError> {
         match change {
-            Change::PutUrl(id, row) => self.put(Key::Url(id), &row),
-            Change::PutVisit(id, row) => self.put(Key::Visit(id), &row),
-            Change::PutFailing(id, row) => self.put(Key::Failing(id), &row),
-            Change::DropFailing(id) => self.delete(Key::Failing(id)),
-            Change::Enqueue(entry) => self.put(Key::of_entry(&entry), &entry),
-            Change::Dequeue(entry) => self.delete(Key::of_entry(&entry)),
-            Change::Defer { due, entry } => self.put(Key::Due { due, id: entry.id }, &entry),
-            Change::Undefer { due, id } => self.delete(Key::Due { due, id }),
-            Change::Sleep { entry, reason } => {
-                self.put(Key::Sleeper(entry.id), &SleeperRow { entry: *entry, reason })
+            Change::PutUrl(id, row) => self.put(Key::Url(*id), row),
+            Change::PutVisit(id, row) => self.put(Key::Visit(*id), row),
+            Change::PutFailing(id, row) => self.put(Key::Failing(*id), row),
+            Change::DropFailing(id) => self.delete(Key::Failing(*id)),
+            Change::Enqueue(entry) => self.put(Key::of_entry(entry), entry),
+            Change::Dequeue { band, order, id } => {
+                self.delete(Key::Queue { band: *band, order: *order, id: *id })
             }
-            Change::Unsleep(id) => self.delete(Key::Sleeper(id)),
-            Change::PutUnjudged(host) => self.put(Key::Unjudged(host), &true),
-            Change::DropUnjudged(host) => self.delete(Key::Unjudged(host)),
-            Change::PutLease(lease) => self.put(Key::Lease(lease.id), &lease),
-            Change::DropLease(id) => self.delete(Key::Lease(id)),
-            Change::PutHost(id, row) => self.put(Key::Host(id), &row),
-            Change::PutCounts(id, row) => self.put(Key::Counts(id), &row),
-            Change::PutRobots(id, row) => self.put(Key::Robots(id), &row),
-            Change::PutToParse(row) => self.put(Key::ToParse(row.id, row.version), &row),
-            Change::DropToParse(id, version) => self.delete(Key::ToParse(id, version)),
-            Change::PutDead(row) => self.put(Key::Dead(row.entry.id), &row),
-            Change::DropDead(id) => self.delete(Key::Dead(id)),
-            Change::Emit(event) => self.emit(&event),
+            Change::Defer { due, entry } => self.put(Key::Due { due: *due, id: entry.id }, entry),
+            Change::Undefer { due, id } => self.delete(Key::Due { due: *due, id: *id }),
+            // As a `SleeperRow`: postcard writes a pair and a struct alike.
+            Change::Sleep { entry, reason } => self.put(Key::Sleeper(entry.id), &(entry, reason)),
+            Change::Unsleep(id) => self.delete(Key::Sleeper(*id)),
+            Change::PutUnjudged(host) => self.put(Key::Unjudged(*host), &true),
+            Change::DropUnjudged(host) => self.delete(Key::Unjudged(*host)),
+            Change::PutLease(lease) => self.put(Key::Lease(lease.id), lease),
+            Change::DropLease(id) => self.delete(Key::Lease(*id)),
+            Change::PutHost(id, row) => self.put(Key::Host(*id), row),
+            Change::PutCounts(id, row) => self.put(Key::Counts(*id), row),
+            Change::PutRobots(id, row) => self.put(Key::Robots(*id), row),
+            Change::PutToParse(row) => self.put(Key::ToParse(row.id, row.version), row),
+            Change::DropToParse(id, version) => self.delete(Key::ToParse(*id, *version)),
+            Change::PutDead(row) => self.put(Key::Dead(row.entry.id), row),
+            Change::DropDead(id) => self.delete(Key::Dead(*id)),
+            Change::Emit(event) => self.emit(event),
             Change::Record { at, lease, row } => {
-                self.put(Key::Ledger { at, lease, phase: Phase::of(&row) }, &row)
+                self.put(Key::Ledger { at: *at, lease: *lease, phase: Phase::of(row) }, row)
             }
-            Change::PutPayload(digest, row) => self.put(Key::Payload(digest), &row),
-            Change::PutText(hash, row) => self.put(Key::Text(hash), &row),
-            Change::PutExclusion(row) => self.put(Key::Exclusion(row.id.clone()), &row),
-            Change::DropExclusion(id) => self.delete(Key::Exclusion(id)),
-            Change::PutMeta(name, value) => self.put(Key::Meta(name.to_owned()), &value),
-            Change::PutOutput { name, state } => self.put(Key::Output(name), &state),
+            Change::PutPayload(digest, row) => self.put(Key::Payload(digest.clone()), row),
+            Change::PutText(hash, row) => self.put(Key::Text(*hash), row),
+            Change::PutExclusion(row) => self.put(Key::Exclusion(row.id.clone()), row),
+            Change::DropExclusion(id) => self.delete(Key::Exclusion(id.clone())),
+            Change::PutMeta(name, value) => self.put(Key::Meta((*name).to_owned()), value),
+            Change::PutOutput { name, state } => self.put(Key::Output(name.clone()), state),
         }
     }
 }
@@ -148,7 +178,7 @@ impl From<Vec<Change>> for Batch {
     fn from(changes: Vec<Change>) -> Self {
         let mut batch = Self::new();
         for change in changes {
-            batch.push(change);
+            batch.push(&change);
         }
         batch
     }

@@ -69,16 +69,23 @@ pub enum CodecError {
     },
 }
 
-/// The bytes of a row.
+/// Adds the bytes of a row to those that are there already.
 ///
 /// # Errors
-/// A type that postcard cannot write.
-pub(super) fn encode<T: Serialize>(kind: Kind, row: &T) -> Result<Vec<u8>, CodecError> {
-    postcard::to_extend(row, vec![ROW_VERSION]).map_err(|source| CodecError::Encode {
+/// A type that postcard cannot write; then what was there is gone as well.
+pub(super) fn encode<T: Serialize>(
+    kind: Kind,
+    row: &T,
+    bytes: &mut Vec<u8>,
+) -> Result<(), CodecError> {
+    let mut before = std::mem::take(bytes);
+    before.push(ROW_VERSION);
+    *bytes = postcard::to_extend(row, before).map_err(|source| CodecError::Encode {
         kind,
         expected: std::any::type_name::<T>(),
         source,
-    })
+    })?;
+    Ok(())
 }
 
 /// Reads a row back.
@@ -114,17 +121,23 @@ mod tests {
     use super::*;
     use crate::types::{HostCounts, HostKey, HostRecord};
 
+    fn encoded<T: Serialize>(kind: Kind, row: &T) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(kind, row, &mut bytes).unwrap();
+        bytes
+    }
+
     #[test]
     fn rows_survive_their_bytes() {
         let row = HostRecord::new(HostKey::parse("https://example.com").unwrap());
-        let bytes = encode(Kind::Host, &row).unwrap();
+        let bytes = encoded(Kind::Host, &row);
         assert_eq!(bytes[0], ROW_VERSION);
         assert_eq!(decode::<HostRecord>(Kind::Host, &bytes).unwrap(), row);
     }
 
     #[test]
     fn newer_rows_are_not_called_damaged() {
-        let mut bytes = encode(Kind::Counts, &HostCounts::default()).unwrap();
+        let mut bytes = encoded(Kind::Counts, &HostCounts::default());
         bytes[0] = 9;
         let error = decode::<HostCounts>(Kind::Counts, &bytes).unwrap_err();
         assert!(matches!(error, CodecError::NewerVersion { found: 9, known: 1, .. }));

@@ -259,6 +259,12 @@ impl Key {
     /// The bytes it is filed under.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(32);
+        self.encode_into(&mut key);
+        key
+    }
+
+    /// Adds the bytes it is filed under to those that are there already.
+    pub(super) fn encode_into(&self, key: &mut Vec<u8>) {
         key.push(self.kind().byte());
         match self {
             Self::Url(id)
@@ -282,8 +288,8 @@ impl Key {
             Self::Lease(LeaseId(number)) | Self::Outbox(EventSeq(number)) => {
                 key.extend(number.to_be_bytes());
             }
-            Self::Host(host) => host_key(&mut key, *host, 0),
-            Self::Counts(host) => host_key(&mut key, *host, 1),
+            Self::Host(host) => host_key(key, *host, 0),
+            Self::Counts(host) => host_key(key, *host, 1),
             Self::Robots(host) | Self::Unjudged(host) => key.extend(host.0.to_be_bytes()),
             Self::ToParse(id, version) => {
                 key.extend(id.to_bytes());
@@ -301,7 +307,6 @@ impl Key {
             | Self::Output(name)
             | Self::Own(name) => key.extend(name.as_bytes()),
         }
-        key
     }
 
     /// Reads a key back; `None` when it is none of ours.

@@ -11,6 +11,7 @@ use super::codec::{self, CodecError};
 use super::error::StoreError;
 use super::keys::{self, Key, KeyRange, Kind, Phase};
 use super::store::ShardStore;
+use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     ContentRecord, CrawlEvent, DeadLetter, EventSeq, ExclusionRecord, HostCounts, HostId,
     HostRecord, Lease, LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse,
@@ -19,6 +20,8 @@ use crate::types::{
 
 /// Reads of one gathered look-up that are under way at once.
 const GATHERED_READS_MAX: usize = 64;
+/// Bytes a window asks for at a time: about as many as it has.
+const WINDOW_BYTES: usize = 16 << 10;
 /// Bytes a long scan asks for at a time.
 const READ_AHEAD_BYTES: usize = 64 << 10;
 
@@ -102,6 +105,59 @@ impl ShardStore {
         let rows = self.scan(range, limit, Scan::Hot).await?;
         let exhausted = rows.len() < limit;
         Ok((rows_of(Kind::Queue, &rows)?, exhausted))
+    }
+
+    /// F10: a window over the bands of a host's queue. One scan for all of them, since opening a
+    /// scan costs more than reading its rows: it reads a band, then seeks the next.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn queue_windows(
+        &self,
+        host: HostId,
+        request: &WindowRequest,
+    ) -> Result<WindowRows, StoreError> {
+        let mut windows = WindowRows::default();
+        let mut wanted: Vec<(usize, KeyRange, usize)> = Vec::new();
+        for (at, limit) in request.limit.iter().enumerate().filter(|(_, limit)| **limit > 0) {
+            let band = u8::try_from(at).unwrap_or(u8::MAX);
+            let seen = request.after[at].map(|(order, id)| Key::Queue { band, order, id });
+            let range = keys::after(keys::band_range(host, band), seen.as_ref());
+            wanted.push((at, range, usize::from(*limit)));
+        }
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return Ok(windows) };
+        let range = first.1.start.clone()..last.1.end.clone();
+        let options =
+            ScanOptions::new().with_cache_blocks(true).with_read_ahead_bytes(WINDOW_BYTES);
+        let engine = StoreError::engine;
+        let scan = self.db().scan_with_options(range, &options);
+        let mut scan = Box::pin(scan).await.map_err(engine("scan"))?;
+        // The first row behind the band before, which that band cannot use.
+        let mut ahead: Option<KeyValue> = None;
+        for (at, range, limit) in wanted {
+            let known = ahead.as_ref().is_some_and(|row| row.key[..] >= range.start[..]);
+            if !known && range.start < range.end {
+                ahead = None;
+                scan.seek(&range.start).await.map_err(engine("scan"))?;
+            }
+            let mut rows: Vec<KeyValue> = Vec::new();
+            while rows.len() < limit {
+                let row = match ahead.take() {
+                    Some(row) => Some(row),
+                    None => scan.next().await.map_err(engine("scan"))?,
+                };
+                match row {
+                    Some(row) if row.key[..] < range.end[..] => rows.push(row),
+                    beyond => {
+                        ahead = beyond;
+                        break;
+                    }
+                }
+            }
+            windows.exhausted[at] = rows.len() < limit;
+            windows.rows[at] = rows_of(Kind::Queue, &rows)?;
+        }
+        Ok(windows)
     }
 
     /// What is due before `end`, earliest first (F8, C1).

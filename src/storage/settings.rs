@@ -15,8 +15,9 @@ pub type BlockCache = Arc<dyn DbCache>;
 
 /// The smallest memtable: below it the files become too many.
 const SST_BYTES_MIN: u64 = 4 << 20;
-/// The largest: above it recovery reads too much.
-const SST_BYTES_MAX: u64 = 64 << 20;
+/// The largest: what is in it and not in its file is replayed from the log after a kill, and a
+/// start with four shards must not take two seconds for that.
+const SST_BYTES_MAX: u64 = 8 << 20;
 /// The largest file that a compaction writes.
 const COMPACTED_BYTES_MAX: usize = 64 << 20;
 /// How long a reader may hold on to files that a compaction has replaced.

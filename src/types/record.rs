@@ -4,6 +4,7 @@
 //! written when it becomes known) and how its last visit went ([`VisitRecord`]).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -142,7 +143,8 @@ pub struct HostRecord {
     pub backoff: BackoffState,
     /// The day `requests_today` counts for.
     pub budget_day: u32,
-    /// Requests of that day, robots included (F11).
+    /// Requests of that day, robots included (F11). A row counts those that have ended: the leases
+    /// of the others are rows themselves, and say the rest ([`HostRecord::count_open`]).
     pub requests_today: u64,
     /// What the operator set.
     pub overrides: HostOverrides,
@@ -169,6 +171,29 @@ impl HostRecord {
             parked: None,
             state_changes: 0,
         }
+    }
+
+    /// What a row of this record says while these leases of the host are open.
+    pub fn row<'a>(&self, open: impl Iterator<Item = &'a Lease>) -> Self {
+        let today = open.filter(|lease| lease.not_before.day() == self.budget_day).count();
+        let today = u64::try_from(today).unwrap_or(u64::MAX);
+        Self { requests_today: self.requests_today.saturating_sub(today), ..self.clone() }
+    }
+
+    /// Takes into account the open leases that a row leaves to their own rows: each is a request of
+    /// its day, and the next one keeps its distance from it (I3). False when there are none.
+    pub fn count_open<'a>(&mut self, open: impl Iterator<Item = &'a Lease>) -> bool {
+        let mut any = false;
+        for lease in open {
+            any = true;
+            let day = lease.not_before.day();
+            if day > self.budget_day {
+                (self.budget_day, self.requests_today) = (day, 0);
+            }
+            self.requests_today += u64::from(day == self.budget_day);
+            self.next_allowed_at = self.next_allowed_at.max(lease.not_before + self.delay);
+        }
+        any
     }
 }
 
@@ -239,7 +264,7 @@ pub enum LedgerRow {
     /// Written with the grant.
     Granted {
         /// The lease as it was written.
-        lease: Box<Lease>,
+        lease: Arc<Lease>,
         /// What set `not_before`.
         set_by: DelaySource,
         /// Version of the policy in force: a hash of the politeness settings and overrides.

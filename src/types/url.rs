@@ -4,6 +4,7 @@
 //! as known is made from it by [`crate::policy::normalise`], and only identifies.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use url::Url;
@@ -11,8 +12,11 @@ use url::Url;
 use super::{HostKey, Reason};
 
 /// An absolute http(s) URL without fragment and without credentials.
+///
+/// Shared, because a URL stands in many places at once (candidate, row, queue entry, lease, event)
+/// and never changes.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct CrawlUrl(Url);
+pub struct CrawlUrl(Arc<Url>);
 
 impl CrawlUrl {
     /// Parses an absolute URL.
@@ -46,7 +50,7 @@ impl CrawlUrl {
             return Err(Reason::Credentials);
         }
         url.set_fragment(None);
-        Ok(Self(url))
+        Ok(Self(Arc::new(url)))
     }
 
     /// The URL as it is requested.

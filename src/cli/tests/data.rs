@@ -41,7 +41,7 @@ async fn crawled(path: &Path, hosts: &[&str]) {
             let url = CrawlUrl::parse(&format!("{host}/page?x=1")).unwrap();
             let key = url.host_key();
             if placement::shard_of(key.domain(), usize::from(SHARDS)).0 == shard {
-                rows(&url, clock.now(), nth == 0).into_iter().for_each(|row| batch.push(row));
+                rows(&url, clock.now(), nth == 0).into_iter().for_each(|row| batch.push(&row));
             }
         }
         store.write(batch).await.unwrap();

@@ -33,8 +33,8 @@ pub(super) struct Admissions {
     reading: Option<Vec<AdmitBatch>>,
     /// Table keys that the filter called absent when the read began: they need no row.
     absent: BTreeSet<UrlId>,
-    /// Hosts that went to rest while a read was under way, with the counts they left.
-    retired: BTreeMap<HostId, (HostRecord, HostCounts)>,
+    /// Hosts whose rows need no read: remembered when it began, or gone to rest since.
+    resting: BTreeMap<HostId, (HostRecord, HostCounts)>,
 }
 
 impl Admissions {
@@ -46,7 +46,7 @@ impl Admissions {
     /// A host has gone to rest with this row; a read under way may have seen an older one.
     pub(super) fn note_retired(&mut self, id: HostId, record: &HostRecord, counts: HostCounts) {
         if self.reading.is_some() {
-            self.retired.insert(id, (record.clone(), counts));
+            self.resting.insert(id, (record.clone(), counts));
         }
     }
 }
@@ -87,6 +87,7 @@ impl Shard {
         let mut urls: BTreeMap<UrlId, CrawlUrl> = BTreeMap::new();
         let mut hosts: BTreeSet<HostKey> = BTreeSet::new();
         let mut absent = BTreeSet::new();
+        let mut resting = BTreeMap::new();
         for candidate in batches.iter().flat_map(|batch| &batch.candidates) {
             let id = UrlId {
                 host: self.host_id(&candidate.host),
@@ -103,12 +104,17 @@ impl Shard {
             } else {
                 urls.insert(id, candidate.record.url.clone());
             }
-            if !self.residents.contains_key(&id.host) {
-                hosts.insert(candidate.host.clone());
+            if self.residents.contains_key(&id.host) || resting.contains_key(&id.host) {
+                continue;
+            }
+            match self.asleep.get(id.host).filter(|row| row.0.key == candidate.host) {
+                Some(row) => drop(resting.insert(id.host, row.clone())),
+                None => drop(hosts.insert(candidate.host.clone())),
             }
         }
         self.admissions.reading = Some(batches);
         self.admissions.absent = absent;
+        self.admissions.resting = resting;
         self.read_for_admission(urls, hosts);
     }
 
@@ -131,7 +137,7 @@ impl Shard {
     /// The read is done: every candidate is judged, in order.
     pub(super) fn admission_read(&mut self, read: Result<Box<AdmissionRead>, StoreFault>) {
         let Some(batches) = self.admissions.reading.take() else { return };
-        let retired = std::mem::take(&mut self.admissions.retired);
+        let resting = std::mem::take(&mut self.admissions.resting);
         let read = match read {
             Ok(read) => read,
             Err(_) => {
@@ -152,7 +158,7 @@ impl Shard {
             }
             let judged = batch.candidates.into_iter();
             let results = judged
-                .map(|candidate| self.judge(candidate, &read, &retired, &mut judgement))
+                .map(|candidate| self.judge(candidate, &read, &resting, &mut judgement))
                 .collect();
             answers.push((batch.answer, AdmitAnswer { results }));
         }
@@ -164,7 +170,7 @@ impl Shard {
         &mut self,
         candidate: Candidate,
         read: &AdmissionRead,
-        retired: &BTreeMap<HostId, (HostRecord, HostCounts)>,
+        resting: &BTreeMap<HostId, (HostRecord, HostCounts)>,
         judgement: &mut Judgement,
     ) -> Admission {
         let recognised = normalise::recognised(&candidate.record.url).into_owned();
@@ -178,7 +184,7 @@ impl Shard {
             // The exact cache knew it when the read began, and has forgotten it since (I4).
             return Admission::Known;
         }
-        let host = self.host_of(&candidate.host, read, retired, judgement);
+        let host = self.host_of(&candidate.host, read, resting, judgement);
         let Some(id) = free_id(host, candidate.hash, &recognised, read, judgement) else {
             self.fingerprints.insert(fingerprint);
             return Admission::Known;
@@ -210,7 +216,7 @@ impl Shard {
         &mut self,
         key: &HostKey,
         read: &AdmissionRead,
-        retired: &BTreeMap<HostId, (HostRecord, HostCounts)>,
+        resting: &BTreeMap<HostId, (HostRecord, HostCounts)>,
         judgement: &mut Judgement,
     ) -> HostId {
         let mut id = self.host_id(key);
@@ -220,7 +226,7 @@ impl Shard {
                     return id;
                 }
             } else {
-                let found = match (self.residents.get(&id), retired.get(&id)) {
+                let found = match (self.residents.get(&id), resting.get(&id)) {
                     (Some(resident), _) => Some((resident.record.clone(), resident.counts)),
                     (None, Some(left)) => Some(left.clone()),
                     (None, None) => read.hosts.get(&id).cloned().flatten(),
@@ -260,7 +266,9 @@ impl Shard {
             if let Some(resident) = self.residents.get_mut(&id) {
                 resident.counts = counts;
                 self.tell(id, HostMsg::Admitted(entries.clone()));
-            } else if let Some(waking) = self.waking.get_mut(&id) {
+                continue;
+            }
+            if let Some(waking) = self.waking.get_mut(&id) {
                 waking.stale = true;
             } else {
                 let asked = record.site_wait_until.unwrap_or(record.next_allowed_at);
@@ -268,6 +276,7 @@ impl Shard {
                 let at = record.next_allowed_at.max(asked).max(delay).max(now);
                 self.ready.hasten(id, at);
             }
+            self.asleep.remember(id, record, counts);
         }
         self.put(changes);
     }

@@ -198,7 +198,7 @@ impl Shard {
         self.run(Duration::ZERO, |store| async move {
             let mut batch = Batch::new();
             for change in changes.iter() {
-                batch.push(change.clone());
+                batch.push(change);
             }
             let written = store.write(batch).await;
             let last = written.map(|written| written.events.map(|(_, last)| last));

@@ -1,13 +1,16 @@
 //! A grant on its way out: name resolved, address checked and asked, lease made durable, then sent.
 //!
 //! - G-1 The address is checked before it is pinned (H4, I6).
-//! - G-2 Lease, ledger row and the taking from the queue are one batch (F5, B2).
+//! - G-2 Lease and ledger row are one batch (F5, B2). The entry stays in the queue until the lease
+//!   has ended: whoever reads the queue leaves out what is leased, and a lease that comes back has
+//!   nothing to put back.
 //! - G-3 Only a durable lease is sent (I7).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use tracing::debug;
 
 use super::commit::Then;
@@ -17,8 +20,8 @@ use crate::policy::host::{Errand, Grant};
 use crate::protocol::shard::{HostRead, StoreReply};
 use crate::protocol::{AddressMsg, Answer, FetchJob, HostMsg, ShardMsg};
 use crate::types::{
-    Completion, HostCounts, HostId, HostKey, HostRecord, Lease, LeaseId, LeaseKind, LedgerRow,
-    Outcome, Reason, Timestamp,
+    Completion, HostCounts, HostId, HostKey, HostRecord, Lease, LeaseId, LedgerRow, Outcome,
+    Reason, Timestamp,
 };
 use crate::world::Resolved;
 
@@ -28,10 +31,17 @@ impl Shard {
         let Grant { lease, set_by, policy } = grant;
         self.domains.granted(lease.host.domain(), lease.not_before);
         let (id, name) = (lease.id, lease.host.host().to_owned());
+        let lease = Arc::new(lease);
         self.leases.insert(id, Granted { host, lease, stage: Stage::Resolving, set_by, policy });
         let (resolver, me) = (Arc::clone(&self.world.resolver), self.me.clone());
+        let mut resolving = Box::pin(async move { resolver.resolve(&name).await });
+        // A name in the cache is answered on the spot: nearly all are, and a task and a message
+        // cost more than the answer.
+        if let Some(answer) = resolving.as_mut().now_or_never() {
+            return self.resolved(id, answer);
+        }
         tokio::spawn(async move {
-            let answer = resolver.resolve(&name).await;
+            let answer = resolving.await;
             me.send_message(ShardMsg::Resolved { lease: id, answer }).ok();
         });
     }
@@ -71,7 +81,7 @@ impl Shard {
         let exempt = (self.settings().address_exempt)(address);
         let owner = self.routes.borrow().address(address).cloned();
         let Some(granted) = self.leases.get_mut(&lease) else { return };
-        granted.lease.address = Some(address);
+        Arc::make_mut(&mut granted.lease).address = Some(address);
         granted.stage = Stage::Permitting;
         let not_before = granted.lease.not_before;
         let (Some(owner), false) = (owner, exempt) else {
@@ -99,28 +109,21 @@ impl Shard {
         };
         let span = granted.lease.expires_at.since(granted.lease.not_before);
         let moved = not_before > granted.lease.not_before;
-        granted.lease.not_before = granted.lease.not_before.max(not_before);
-        granted.lease.expires_at = granted.lease.not_before + span;
-        granted.stage = Stage::Writing;
-        let (host, lease_row) = (granted.host, granted.lease.clone());
         if moved {
-            let (not_before, expires_at) = (lease_row.not_before, lease_row.expires_at);
+            let lease = Arc::make_mut(&mut granted.lease);
+            lease.not_before = not_before;
+            lease.expires_at = not_before + span;
+        }
+        granted.stage = Stage::Writing;
+        let (host, row) = (granted.host, Arc::clone(&granted.lease));
+        let (set_by, policy) = (granted.set_by, granted.policy);
+        if moved {
+            let (not_before, expires_at) = (row.not_before, row.expires_at);
             self.tell(host, HostMsg::Moved { lease, not_before, expires_at });
         }
-        let Some(granted) = self.leases.get(&lease) else { return };
-        let row = LedgerRow::Granted {
-            lease: Box::new(lease_row.clone()),
-            set_by: granted.set_by,
-            policy: granted.policy,
-        };
-        let at = lease_row.granted_at;
-        if lease_row.kind == LeaseKind::Page {
-            self.put([Change::Dequeue(Box::new(lease_row.entry.clone()))]);
-        }
-        self.put([
-            Change::PutLease(Box::new(lease_row)),
-            Change::Record { at, lease, row: Box::new(row) },
-        ]);
+        let at = row.granted_at;
+        let recorded = LedgerRow::Granted { lease: Arc::clone(&row), set_by, policy };
+        self.put([Change::PutLease(row), Change::Record { at, lease, row: Box::new(recorded) }]);
         self.hurry();
         self.when_durable(Then::Dispatch(lease));
     }
@@ -134,11 +137,8 @@ impl Shard {
             return self.give_up(lease, Outcome::Cancelled, Reason::Stopping);
         };
         granted.stage = Stage::Sent;
-        let job = FetchJob {
-            lease: Arc::new(granted.lease.clone()),
-            shard: self.me.clone(),
-            address: owner,
-        };
+        let job =
+            FetchJob { lease: Arc::clone(&granted.lease), shard: self.me.clone(), address: owner };
         // The channel holds the credit of all shards; only a pool that is stopping refuses.
         if self.fetch.try_send(job).is_err() {
             self.give_up(lease, Outcome::Cancelled, Reason::Stopping);
@@ -170,7 +170,7 @@ impl Shard {
     /// The leases of a host that have not ended.
     pub(super) fn leases_of(&self, host: HostId) -> Vec<Lease> {
         let leases = self.leases.values().filter(|granted| granted.host == host);
-        leases.map(|granted| granted.lease.clone()).collect()
+        leases.map(|granted| Lease::clone(&granted.lease)).collect()
     }
 
     /// The place of a lease's address is free, whoever else says so too.

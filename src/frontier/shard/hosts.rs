@@ -18,6 +18,8 @@ use crate::types::{HostCounts, HostId, LeaseId, Reason, Timestamp};
 
 /// A host that wants nothing for this long goes to rest.
 pub(super) const REST_AFTER: Duration = Duration::from_secs(10);
+/// Hosts whose rows are read at once.
+const WAKING_MAX: usize = 32;
 /// A host that something above it holds back for a moment is asked again after this.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A crawl at its cap on pages asks again after this whether one has come free.
@@ -120,6 +122,7 @@ impl Shard {
         self.actors.insert(actor.get_id(), id);
         self.watch_start(actor.get_id(), starting);
         let waking = self.waking.remove(&id).unwrap_or_default();
+        self.asleep.forget(id);
         self.long_waits.remove(&id);
         self.residents.insert(
             id,
@@ -194,9 +197,11 @@ impl Shard {
         }
     }
 
-    /// Leases granted, and offers not answered, are within the credit.
+    /// Leases granted, and offers not answered, are within the credit. Few hosts wake at a time:
+    /// the first of many that are ready is asked when it is awake, not when all are.
     pub(super) fn has_credit(&self) -> bool {
-        self.leases.len() + self.offers.len() + self.waking.len() < self.settings().credit
+        let places = self.waking.len() < WAKING_MAX;
+        places && self.leases.len() + self.offers.len() + self.waking.len() < self.settings().credit
     }
 
     fn offer(&mut self, host: HostId, now: Timestamp) {
@@ -260,8 +265,8 @@ impl Shard {
         let Stepped { host, effects, record, next_wake, idle, phase, reason } = stepped;
         let Some(resident) = self.residents.get_mut(&host) else { return };
         resident.outstanding = resident.outstanding.saturating_sub(1);
-        let ordered = resident.record.overrides != record.overrides;
-        resident.record = record.clone();
+        let ordered = (resident.record.overrides != record.overrides).then(|| record.clone());
+        resident.record = record;
         resident.phase = phase;
         resident.reason = reason;
         resident.next_wake = next_wake;
@@ -278,7 +283,7 @@ impl Shard {
             }
         }
         self.do_effects(host, effects);
-        if ordered {
+        if let Some(record) = ordered {
             self.order_taken(host, &record);
         }
         self.ready.set(host, next_wake.filter(|_| !waits));
@@ -402,6 +407,7 @@ impl Shard {
         self.admissions.note_retired(host, &resident.record, resident.counts);
         self.ready.set(host, next_wake);
         self.note_long_wait(host, &resident, next_wake);
+        self.asleep.remember(host, resident.record, resident.counts);
         let held = resident.retiring.unwrap_or_default();
         if !held.is_empty() {
             self.wake(host).messages = held;

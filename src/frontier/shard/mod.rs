@@ -10,6 +10,7 @@
 mod state;
 mod commit;
 mod recover;
+mod asleep;
 mod admit;
 mod hosts;
 mod failing;

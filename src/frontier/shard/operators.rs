@@ -44,7 +44,7 @@ impl Shard {
             StoreReply::AdmissionRead(read) => self.admission_read(read),
             StoreReply::HostRead(host, read) => self.host_read(host, read),
             StoreReply::WindowRead(host, actor, request, read) => {
-                self.window_read(host, actor, *request, read);
+                self.window_read(host, actor, request, read);
             }
             StoreReply::DueRead(read) => self.due_read(read),
             StoreReply::SleepersRead(host, read) => self.sleepers_read(host, read),

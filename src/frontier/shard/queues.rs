@@ -12,7 +12,6 @@ use crate::policy::normalise;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::protocol::shard::{DeadSelection, DueRead, StoreFault, StoreReply};
 use crate::protocol::{Answer, HostMsg, ShardMsg};
-use crate::storage::{ShardStore, StoreError};
 use crate::types::{DeadLetter, HostCounts, HostId, QueueEntry, UrlId, UrlVersion};
 
 /// Entries that fall due together are moved in parts of this many.
@@ -29,7 +28,7 @@ impl Shard {
         let actor = resident.actor.get_id();
         self.once_written(move |shard| {
             shard.read(|store| async move {
-                let rows = window(&store, host, &request).await;
+                let rows = store.queue_windows(host, &request).await;
                 let rows = rows.map(Box::new).map_err(fault);
                 ShardMsg::Store(StoreReply::WindowRead(host, actor, Box::new(request), rows))
             });
@@ -41,15 +40,15 @@ impl Shard {
         &mut self,
         host: HostId,
         actor: ActorId,
-        request: WindowRequest,
+        request: Box<WindowRequest>,
         read: Result<Box<WindowRows>, StoreFault>,
     ) {
         if self.actors.get(&actor) != Some(&host) {
             return;
         }
         match read {
-            Ok(rows) => self.tell(host, HostMsg::WindowLoaded(request, *rows)),
-            Err(_) => self.read_window(host, request),
+            Ok(rows) => self.tell(host, HostMsg::WindowLoaded(request, rows)),
+            Err(_) => self.read_window(host, *request),
         }
     }
 
@@ -251,19 +250,4 @@ impl Shard {
             Err(_) => self.read_sleepers(host, after),
         }
     }
-}
-
-async fn window(
-    store: &ShardStore,
-    host: HostId,
-    request: &WindowRequest,
-) -> Result<WindowRows, StoreError> {
-    let mut rows = WindowRows::default();
-    for (at, limit) in request.limit.iter().enumerate().filter(|(_, limit)| **limit > 0) {
-        let band = u8::try_from(at).unwrap_or(0);
-        let after = request.after[at];
-        let read = store.queue_window(host, band, after, usize::from(*limit)).await?;
-        (rows.rows[at], rows.exhausted[at]) = read;
-    }
-    Ok(rows)
 }

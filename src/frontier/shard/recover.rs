@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::ActorRef;
 
 use super::admit::Admissions;
-use super::commit::Commit;
+use super::asleep::Asleep;
+use super::commit::{Commit, RETRY_AFTER};
 use super::state::{Backlog, Closing, Granted, Shard, ShardArgs, Stage, Totals, fault};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
@@ -16,13 +18,16 @@ use crate::protocol::shard::{StoreFault, StoreReply};
 use crate::storage::{Filter, Fingerprints, StoreError};
 use crate::supervise::Alarm;
 use crate::types::{
-    EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, Timestamp, UrlId,
+    EventSeq, HostCounts, HostKey, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, Timestamp,
+    UrlId,
 };
 
 /// Hosts are read in pages of this many.
 const HOSTS_PAGE: usize = 1000;
 /// Keys are read for the filter in pages of this many.
 const FILTER_PAGE: usize = 5000;
+/// The scan for a filter that was not kept begins this long after the start.
+const FILTER_AFTER: Duration = Duration::from_secs(2);
 /// URLs that a new filter has room for, at least.
 const FILTER_CAPACITY: u64 = 100_000;
 /// The row that counts the shard's pages.
@@ -51,12 +56,20 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     if !reopened {
         shard.quota.lock().add_pages(shard.totals.pages);
     }
+    let mut open: BTreeMap<HostKey, Vec<&Lease>> = BTreeMap::new();
+    leases.iter().for_each(|lease| open.entry(lease.host.clone()).or_default().push(lease));
     let mut after = None;
     loop {
         let hosts = store.hosts(after, HOSTS_PAGE).await?;
         let Some((last, ..)) = hosts.last() else { break };
         after = Some(*last);
-        for (id, record, counts) in hosts {
+        for (id, mut record, counts) in hosts {
+            let open = open.get(&record.key).into_iter().flatten().copied();
+            if record.count_open(open) && !reopened {
+                // Its leases are about to be taken back: the row now speaks for them.
+                record.generation += 1;
+                shard.put([Change::PutHost(id, Box::new(record.clone()))]);
+            }
             shard.found(id, &record, counts);
             shard.count_today(&record, reopened);
         }
@@ -118,6 +131,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         fingerprints: Fingerprints::new(settings.fingerprints, secret),
         filter: Filter::unknown(FILTER_CAPACITY, secret),
         admissions: Admissions::default(),
+        asleep: Asleep::default(),
         next_due: None,
         late_due: None,
         due_reading: false,
@@ -156,9 +170,11 @@ impl Shard {
         }
     }
 
-    /// The next keys of the table, for the filter.
+    /// The next keys of the table, for the filter; the first when the crawl is under way.
     fn read_filter(&self, after: Option<UrlId>) {
-        self.read(|store| async move {
+        let wait = if after.is_none() { FILTER_AFTER } else { Duration::ZERO };
+        let wait = if self.unreadable.is_some() { wait.max(RETRY_AFTER) } else { wait };
+        self.run(wait, |store| async move {
             let ids = store.url_ids(after, FILTER_PAGE).await;
             ShardMsg::Store(StoreReply::FilterRead(after, ids.map_err(fault)))
         });
@@ -220,14 +236,9 @@ impl Shard {
     fn wait_out(&mut self, lease: Lease) {
         let host = self.host_id(&lease.host);
         self.ready.hasten(host, lease.expires_at);
-        let granted = Granted {
-            host,
-            stage: Stage::Sent,
-            set_by: crate::types::DelaySource::Start,
-            policy: 0,
-            lease: lease.clone(),
-        };
-        self.leases.insert(lease.id, granted);
+        let (id, lease) = (lease.id, Arc::new(lease));
+        let set_by = crate::types::DelaySource::Start;
+        self.leases.insert(id, Granted { host, lease, stage: Stage::Sent, set_by, policy: 0 });
     }
 
     /// F5: a lease that the process before did not end comes back, without a failed try.

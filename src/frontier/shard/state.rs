@@ -8,6 +8,7 @@ use ractor::{ActorId, ActorRef};
 use tokio::sync::watch;
 
 use super::admit::Admissions;
+use super::asleep::Asleep;
 use super::commit::{Commit, RETRY_AFTER};
 use crate::frontier::settings::{FrontierSettings, SharedQuota};
 use crate::policy::change::Change;
@@ -101,6 +102,7 @@ pub struct Shard {
     pub(super) fingerprints: Fingerprints,
     pub(super) filter: Filter,
     pub(super) admissions: Admissions,
+    pub(super) asleep: Asleep,
     pub(super) next_due: Option<Timestamp>,
     /// The first deferral since the due index was last asked for: a read may have missed it.
     pub(super) late_due: Option<Timestamp>,
@@ -218,7 +220,8 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Granted {
     pub(super) host: HostId,
-    pub(super) lease: Lease,
+    /// Shared from the moment it is written: row, ledger and job are one.
+    pub(super) lease: Arc<Lease>,
     pub(super) stage: Stage,
     pub(super) set_by: crate::types::DelaySource,
     pub(super) policy: u64,

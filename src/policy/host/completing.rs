@@ -35,7 +35,8 @@ impl HostMachine {
                 address: completion.address,
             }),
         });
-        match lease.kind.clone() {
+        let kind = lease.kind.clone();
+        match kind {
             LeaseKind::Page => self.page_ended(now, lease, completion, effects),
             LeaseKind::Robots { for_host, .. } if for_host != self.record.key => {
                 effects.errand_ended = Some((for_host, Box::new(completion)));
@@ -87,7 +88,7 @@ impl HostMachine {
         completion: Completion,
         effects: &mut Effects,
     ) {
-        effects.changes.push(Change::Dequeue(Box::new(lease.entry.clone())));
+        effects.changes.push(Change::dequeue(&lease.entry));
         effects.dequeued += 1;
         if completion.outcome.is_retried() {
             self.page_failed(now, lease, completion, effects);

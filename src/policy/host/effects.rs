@@ -17,9 +17,9 @@ pub enum HostEvent {
     /// Rows of the queue that it asked for.
     WindowLoaded {
         /// What was asked.
-        request: WindowRequest,
+        request: Box<WindowRequest>,
         /// What was found.
-        rows: WindowRows,
+        rows: Box<WindowRows>,
     },
     /// The clock of its address moved a lease to a later time (I2).
     Moved {

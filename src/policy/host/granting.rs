@@ -1,11 +1,13 @@
 //! Offers: which request comes next, or why none does (F2, F5, I2).
 
+use std::time::Duration;
+
 use super::completing::failed_visit;
 use super::effects::{Effects, Errand, Grant, OfferAnswer};
 use super::machine::{ERRANDS_MAX, HostMachine, Reading, RobotsAsking};
 use crate::policy::change::Change;
 use crate::policy::invariants;
-use crate::policy::politeness::delay_after;
+use crate::policy::politeness::{Delay, Politeness, delay_after};
 use crate::policy::robots::{Decision, RobotsState};
 use crate::policy::{backoff, normalise};
 use crate::types::{
@@ -188,7 +190,7 @@ impl HostMachine {
             reason: Some(reason.clone()),
         };
         effects.changes.push(failed_visit(entry.id, visit));
-        effects.changes.push(Change::Dequeue(Box::new(entry.clone())));
+        effects.changes.push(Change::dequeue(&entry));
         effects.changes.push(Change::Sleep { entry: Box::new(entry), reason });
         effects.dequeued += 1;
         effects.slept += 1;
@@ -219,10 +221,7 @@ impl HostMachine {
             address: None,
         };
         let set_by = self.record.set_by;
-        let politeness = self.politeness();
-        let pace = backoff::pace(&self.record.backoff);
-        let asked = self.robots.crawl_delay();
-        let delay = delay_after(&politeness, asked, std::time::Duration::ZERO, pace, now);
+        let delay = self.delay_of_grant(self.politeness(), now);
         self.record.next_allowed_at = not_before + delay.wait;
         self.record.set_by = delay.set_by;
         self.record.delay = delay.wait;
@@ -237,8 +236,20 @@ impl HostMachine {
         self.answer(OfferAnswer::Granted, effects);
     }
 
+    /// The delay after a request of which only the beginning is known.
+    fn delay_of_grant(&self, politeness: Politeness, now: Moment) -> Delay {
+        let pace = backoff::pace(&self.record.backoff);
+        delay_after(&politeness, self.robots.crawl_delay(), Duration::ZERO, pace, now)
+    }
+
+    /// The same without jitter, which only adds: what a crash must not make shorter.
+    pub(super) fn least_delay(&self) -> Duration {
+        let politeness = Politeness { jitter: 0.0, ..self.politeness() };
+        self.delay_of_grant(politeness, Moment::new(Timestamp::EPOCH, 0)).wait
+    }
+
     /// The politeness in force: the settings with the operator's overrides.
-    pub(super) fn politeness(&self) -> crate::policy::politeness::Politeness {
+    pub(super) fn politeness(&self) -> Politeness {
         let mut politeness = self.settings.politeness;
         if let Some(min_delay) = self.record.overrides.min_delay {
             politeness.min_delay = min_delay;

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,10 @@ pub struct HostMachine {
     pub(super) offered: Option<LeaseId>,
     /// A read of the queue is under way.
     pub(super) reading: Option<Reading>,
+    /// The delay that the last row speaks of: after a crash the host is left alone for so long.
+    pub(super) delay_kept: Duration,
+    /// A grant moved the clocks without a row.
+    pub(super) is_row_behind: bool,
 }
 
 /// A read of the queue, and what happened since it was asked for: the rows may be older (W-1).
@@ -126,11 +131,13 @@ impl HostMachine {
             Some(snapshot) => (snapshot.robots, Window::default()),
             None => (robots, Window::default()),
         };
+        record.count_open(leases.iter());
         let just_visited = opened_at + record.delay;
         if !record.delay.is_zero() && record.next_allowed_at < just_visited {
             record.next_allowed_at = just_visited;
             record.set_by = DelaySource::Start;
         }
+        let delay_kept = record.delay;
         let in_flight = leases.into_iter().map(|lease| (lease.id, lease)).collect();
         let mut machine = Self {
             id,
@@ -144,6 +151,8 @@ impl HostMachine {
             errands: VecDeque::new(),
             offered: None,
             reading: None,
+            delay_kept,
+            is_row_behind: false,
         };
         if machine.in_flight.values().any(|lease| machine.is_own_robots(lease)) {
             machine.asking = RobotsAsking::InFlight;
@@ -163,7 +172,7 @@ impl HostMachine {
             }
             HostEvent::Admitted(entries) => self.admitted(entries),
             HostEvent::WindowLoaded { request, rows } => {
-                if self.window_loaded(&request, rows) {
+                if self.window_loaded(&request, *rows) {
                     self.answer_offer(now, &mut effects);
                 }
             }
@@ -380,6 +389,9 @@ impl HostMachine {
     }
 
     /// One row per step, with a new generation, if anything durable changed.
+    ///
+    /// A step that only granted needs none where the row before is as good: the lease is a row
+    /// itself, and after a crash the host is left alone for the delay that its row speaks of.
     fn note_record(&mut self, before: &HostRecord, effects: &mut Effects) {
         debug_assert!(
             self.record.next_allowed_at >= before.next_allowed_at,
@@ -389,10 +401,18 @@ impl HostMachine {
             self.record.site_wait_until >= before.site_wait_until,
             "H-5: a wait the site asked for is never shortened"
         );
-        if self.record != *before {
+        let only_granted = effects.grant.is_some() && effects.changes.is_empty();
+        if only_granted && self.delay_kept >= self.least_delay() {
+            self.is_row_behind = true;
+            return;
+        }
+        let behind = self.is_row_behind && !effects.changes.is_empty();
+        if behind || self.record != *before {
             self.record.generation = before.generation + 1;
-            let record = Box::new(self.record.clone());
-            effects.changes.push(Change::PutHost(self.id, record));
+            self.is_row_behind = false;
+            self.delay_kept = self.record.delay;
+            let row = Box::new(self.record.row(self.in_flight.values()));
+            effects.changes.push(Change::PutHost(self.id, row));
         }
     }
 }

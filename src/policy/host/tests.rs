@@ -392,6 +392,35 @@ fn after_a_restart_a_host_counts_as_just_visited() {
 }
 
 #[test]
+fn a_grant_that_wrote_no_row_is_counted_after_a_crash() {
+    let mut bench = Bench::with_rules(settings(), ALLOW, &["/1", "/2"]);
+    let before = bench.row.clone();
+    let lease = bench.granted();
+    assert_eq!(bench.row, before, "the row before is as good");
+    assert_eq!(bench.machine.record().requests_today, 2);
+    bench.now = lease.not_before;
+    bench.reopen();
+    assert_eq!(bench.machine.record().requests_today, 2, "F11");
+    assert_eq!(bench.machine.ready_at(), lease.not_before + secs(1), "I3");
+    let again = bench.next_lease();
+    bench.answer(&again, 0, Outcome::Ok);
+    assert_eq!(bench.row.requests_today, 3);
+}
+
+#[test]
+fn a_grant_that_needs_a_longer_delay_writes_its_row() {
+    let mut bench = Bench::with_rules(settings(), ALLOW, &["/1", "/2"]);
+    let mut slower = settings();
+    slower.politeness.min_delay = secs(10);
+    bench.machine.set_settings(std::sync::Arc::new(slower));
+    let lease = bench.granted();
+    assert_eq!((bench.row.delay, bench.row.requests_today), (secs(10), 1), "it is in flight");
+    bench.now = lease.not_before;
+    bench.reopen();
+    assert!(bench.machine.ready_at() >= lease.not_before + secs(10), "I3");
+}
+
+#[test]
 fn two_in_flight_keep_their_distance() {
     let mut settings = settings();
     settings.politeness.max_in_flight = 2;
@@ -413,7 +442,8 @@ fn an_entry_admitted_while_the_queue_is_read_is_not_lost() {
     let request = fresh.offer_until_load();
     let rows = fresh.rows(&request);
     fresh.admit(&["/2"]);
-    let effects = fresh.step(HostEvent::WindowLoaded { request, rows });
+    let effects =
+        fresh.step(HostEvent::WindowLoaded { request: Box::new(request), rows: Box::new(rows) });
     assert_eq!(effects.offer, Some(OfferAnswer::Granted));
     let first = effects.grant.unwrap().lease;
     fresh.answer(&first, 0, Outcome::Ok);
@@ -431,7 +461,8 @@ fn rows_that_nobody_asked_for_are_not_taken() {
     let request = bench.offer_until_load();
     let rows = bench.rows(&request);
     bench.reopen();
-    let effects = bench.step(HostEvent::WindowLoaded { request, rows });
+    let effects =
+        bench.step(HostEvent::WindowLoaded { request: Box::new(request), rows: Box::new(rows) });
     assert_eq!((effects.offer, bench.machine.window_len()), (None, 0));
 }
 

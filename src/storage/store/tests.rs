@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::policy::change::Change;
+use crate::policy::window::{WindowRequest, WindowRows};
 use crate::storage::{Filter, Remedy, block_cache};
 use crate::types::{
     CrawlEvent, CrawlUrl, DeadLetter, Happening, HostCounts, HostId, HostKey, HostRecord, LeaseId,
@@ -119,7 +120,7 @@ async fn what_one_batch_wrote_is_read_together() {
     let urls = store.host_urls(HostId(1), Some(one.id), 10).await.unwrap();
     assert_eq!(urls.len(), 1);
     assert_eq!(store.url_ids(None, 10).await.unwrap(), [one.id, two.id]);
-    write(&store, vec![Change::Dequeue(Box::new(one))]).await;
+    write(&store, vec![Change::dequeue(&one)]).await;
     assert_eq!(store.queue_window(HostId(1), 0, None, 9).await.unwrap(), (vec![two], true));
 }
 
@@ -144,6 +145,34 @@ async fn a_queue_is_read_by_windows_in_its_order() {
         }
     }
     assert_eq!((orders, windows), (vec![1, 3, 5, 7, 9], 3));
+}
+
+/// One scan over all bands finds what a scan of each finds, whatever is wanted and seen of it.
+#[tokio::test(start_paused = true)]
+async fn windows_of_all_bands_are_read_as_if_one_by_one() {
+    let store = open(&Objects::memory()).await;
+    let places = [(0, 1), (0, 2), (0, 3), (2, 5), (2, 6), (3, 7)];
+    let own = places.map(|(band, order)| entry(1, band, order));
+    let others = [entry(0, 3, 9), entry(2, 0, 0)];
+    let changes = own.iter().chain(&others).map(|entry| Change::Enqueue(Box::new(entry.clone())));
+    write(&store, changes.collect()).await;
+    let seen = |at: usize| Some((own[at].order, own[at].id));
+    let afters = [[None; 4], [seen(0), None, seen(4), None], [seen(2), None, None, seen(5)]];
+    let limits = [[9; 4], [1; 4], [2, 0, 1, 3], [0, 4, 0, 4], [0, 0, 2, 0], [0; 4]];
+    for (after, limit) in afters.iter().flat_map(|after| limits.map(|limit| (*after, limit))) {
+        let request = WindowRequest { after, limit };
+        let mut expected = WindowRows::default();
+        for band in (0..4).filter(|band| limit[*band] > 0) {
+            let (number, rows) = (u8::try_from(band).unwrap(), usize::from(limit[band]));
+            let read = store.queue_window(HostId(1), number, after[band], rows).await.unwrap();
+            (expected.rows[band], expected.exhausted[band]) = read;
+        }
+        assert_eq!(
+            store.queue_windows(HostId(1), &request).await.unwrap(),
+            expected,
+            "{request:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -325,7 +354,9 @@ async fn overwrite(objects: &Objects, name: &str, row: &u32) {
     let options = options(objects);
     let clock = SlateClock::new(Arc::clone(&options.clock), Timestamp::EPOCH);
     let db = engine(&options, Arc::new(clock)).await.unwrap();
-    let row = codec::encode(Kind::Own, row).unwrap();
+    let mut bytes = Vec::new();
+    codec::encode(Kind::Own, row, &mut bytes).unwrap();
+    let row = bytes;
     db.put(Key::Own(name.to_owned()).encode(), row).await.unwrap();
     db.close().await.unwrap();
 }

@@ -191,8 +191,8 @@ impl Bench {
 
     fn write(&mut self, change: Change) {
         match change.clone() {
-            Change::Dequeue(entry) => {
-                self.queue.remove(&(entry.band, entry.order, entry.id));
+            Change::Dequeue { band, order, id } => {
+                self.queue.remove(&(band, order, id));
             }
             Change::Defer { due, entry } => {
                 let before = self.deferred.insert(entry.id, (due, *entry));
@@ -249,7 +249,8 @@ impl Bench {
             }
             let request = effects.load.expect("an offer is answered or waits for rows");
             let rows = self.rows(&request);
-            effects = self.step(HostEvent::WindowLoaded { request, rows });
+            effects = self
+                .step(HostEvent::WindowLoaded { request: Box::new(request), rows: Box::new(rows) });
         }
         panic!("the offer is never answered");
     }
@@ -342,6 +343,9 @@ impl Bench {
 
     /// The process dies, another one opens the shard: leases come back, the host is just visited.
     pub(super) fn reopen(&mut self) {
+        if self.row.count_open(self.leases.values()) {
+            self.row.generation += 1;
+        }
         for lease in std::mem::take(&mut self.leases).into_values() {
             if lease.kind == LeaseKind::Page {
                 let entry = lease.entry;

@@ -115,7 +115,7 @@ impl Run {
     fn load(&mut self, early: bool) {
         let Some((request, rows)) = self.reading.take() else { return };
         let rows = if early { rows } else { self.bench.rows(&request) };
-        self.step(HostEvent::WindowLoaded { request, rows });
+        self.step(HostEvent::WindowLoaded { request: Box::new(request), rows: Box::new(rows) });
     }
 
     fn end(&mut self, which: u8, outcome: Outcome, took: u64) {
