@@ -267,15 +267,13 @@ impl ArchiveState {
             Some(file) => file,
             None => self.new_file(now),
         };
-        let mut bytes = Vec::new();
+        let mut header = Vec::new();
         if file.synced.bytes == 0 {
             let crawler = &self.args.settings.crawler;
             let info = warc::warcinfo(crawler, &file.synced.name, file.opened_at, &*self.args.dice);
-            self.writer.write(&info.parts(), false, &mut bytes);
+            self.writer.write(&info.parts(), false, &mut header);
         }
-        let header_bytes = size(bytes.len());
-        bytes.extend_from_slice(&group.bytes);
-        let syncing = Syncing { group, bytes: bytes.into(), header_bytes };
+        let syncing = Syncing::new(group, header);
         let (spool, me) = (Arc::clone(&self.args.spool), self.me.clone());
         let (path, offset) = (publish::open_path(&file.synced.name), file.synced.bytes);
         let bytes = syncing.bytes.clone();
@@ -316,7 +314,7 @@ impl ArchiveState {
                 syncing.report(&name, at, &routes);
             }
             (Ok(()), None) => {}
-            (Err(why), _) => self.put_back(syncing.group, why),
+            (Err(why), _) => self.put_back(syncing.into_group(), why),
         }
     }
 

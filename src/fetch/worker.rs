@@ -41,6 +41,9 @@ pub struct FetchContext {
     pub archive: watch::Receiver<ActorRef<ArchiveMsg>>,
     /// Memory for bodies on their way from here to the parser, in KiB.
     pub bodies: Credit,
+    /// What a body takes of them at least: so much that the credit is spent before the parsers'
+    /// channel is full, and a page need not be read back from the archive.
+    pub body_place_kib: u32,
 }
 
 /// The kind of worker that a pool of fetchers keeps.
@@ -211,7 +214,8 @@ impl FetchState {
     /// W-3: the response goes to the archive once there is memory for it.
     async fn hand_on(&self, job: FetchJob, got: Exchanged, completion: Completion) {
         let (sent_at, ended_at) = (Some(got.sent_at), got.ended_at);
-        let permit = self.context.bodies.take(kibibytes(got.body.len())).await;
+        let room = kibibytes(got.body.len()).max(self.context.body_place_kib);
+        let permit = self.context.bodies.take(room).await;
         let response = response(Arc::clone(&job.lease), got);
         let shard = job.shard;
         let mut store = Box::new(StoreJob { response, completion, shard, permit });

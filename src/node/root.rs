@@ -295,6 +295,7 @@ impl RootState {
             settings: plan.settings.fetch.subscribe(),
             archive: archive.subscribe(),
             bodies: plan.bodies.clone(),
+            body_place_kib: plan.body_place_kib(),
         };
         let setup = PoolSetup {
             name: "fetch",
