@@ -261,19 +261,26 @@ impl ArchiveState {
 
     /// Hands the gathered group to a task that appends and syncs it.
     fn sync(&mut self, now: Timestamp) {
-        let group = std::mem::take(&mut self.gathered);
+        let mut group = std::mem::take(&mut self.gathered);
         self.due = None;
         let file = match self.file.take() {
             Some(file) => file,
             None => self.new_file(now),
         };
-        let mut header = Vec::new();
+        let mut bytes = Vec::new();
         if file.synced.bytes == 0 {
             let crawler = &self.args.settings.crawler;
             let info = warc::warcinfo(crawler, &file.synced.name, file.opened_at, &*self.args.dice);
-            self.writer.write(&info.parts(), false, &mut header);
+            self.writer.write(&info.parts(), false, &mut bytes);
         }
-        let syncing = Syncing::new(group, header);
+        let header_bytes = size(bytes.len());
+        if bytes.is_empty() {
+            // All groups of a file but the first: their bytes are moved, not copied.
+            std::mem::swap(&mut bytes, &mut group.bytes);
+        } else {
+            bytes.append(&mut group.bytes);
+        }
+        let syncing = Syncing { group, bytes: bytes.into(), header_bytes };
         let (spool, me) = (Arc::clone(&self.args.spool), self.me.clone());
         let (path, offset) = (publish::open_path(&file.synced.name), file.synced.bytes);
         let bytes = syncing.bytes.clone();

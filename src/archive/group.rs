@@ -39,9 +39,9 @@ pub(super) struct Waiting {
 
 /// A group whose bytes are on their way to the disk.
 pub(super) struct Syncing {
+    /// The group, without its bytes.
     pub(super) group: Group,
-    /// The file's header, where it begins with this group, and the bytes of the group, which has
-    /// none itself meanwhile.
+    /// The file's header, where it begins with this group, and the group.
     pub(super) bytes: Bytes,
     /// What stands before the group in `bytes`.
     pub(super) header_bytes: u64,
@@ -86,20 +86,11 @@ impl Group {
 }
 
 impl Syncing {
-    /// The group as it was gathered, behind the header of the file it may begin.
-    pub(super) fn new(mut group: Group, header: Vec<u8>) -> Self {
-        let header_bytes = size(header.len());
-        let gathered = std::mem::take(&mut group.bytes);
-        // A group is megabytes: only the one that begins a file is copied.
-        let bytes = if header.is_empty() { gathered } else { [header, gathered].concat() };
-        Self { group, bytes: bytes.into(), header_bytes }
-    }
-
-    /// The group with its bytes again: they are not on the disk for sure.
-    pub(super) fn into_group(mut self) -> Group {
-        let header = usize::try_from(self.header_bytes).unwrap_or(usize::MAX);
-        self.group.bytes = self.bytes.slice(header.min(self.bytes.len())..).into();
-        self.group
+    /// The group with its bytes again, for another file.
+    pub(super) fn into_group(self) -> Group {
+        let header_bytes = usize::try_from(self.header_bytes).unwrap_or(usize::MAX);
+        let bytes = self.bytes.get(header_bytes..).unwrap_or_default().to_vec();
+        Group { bytes, ..self.group }
     }
 
     /// Counts what is on the disk now.

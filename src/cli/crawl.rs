@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::{StreamExt as _, stream};
 use tokio::net::TcpListener;
 
 use super::address::{Announced, bind};
@@ -35,6 +36,9 @@ const QUIET_POLLS: u32 = 3;
 
 /// Seeds given to the node at once.
 const BATCH: usize = 1000;
+
+/// Batches under way: each waits until it is durable, one after the other would take long.
+const BATCHES_AT_ONCE: usize = 8;
 
 /// A clean stop takes no longer.
 pub(super) const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -189,12 +193,13 @@ async fn give(
 ) -> anyhow::Result<()> {
     let (mut refused, mut taken) = (0u64, 0u64);
     let mut rest = seeds.into_iter();
-    loop {
+    let batches = std::iter::from_fn(|| {
         let batch: Vec<Seed> = rest.by_ref().take(BATCH).collect();
-        if batch.is_empty() {
-            break;
-        }
-        for answer in node.seed(batch).await.context("the seeds were not taken")? {
+        (!batch.is_empty()).then(|| node.seed(batch))
+    });
+    let mut answered = stream::iter(batches).buffered(BATCHES_AT_ONCE);
+    while let Some(answers) = answered.next().await {
+        for answer in answers.context("the seeds were not taken")? {
             match answer.result {
                 SeedResult::Accepted | SeedResult::Known => taken += 1,
                 SeedResult::Refused => {

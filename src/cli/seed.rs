@@ -16,8 +16,8 @@ use super::text::count;
 use crate::admin::SeedsAnswer;
 use crate::protocol::discovery::{Seed, SeedResult};
 
-/// Seeds that are sent at once.
-const BATCH: usize = 1000;
+/// Seeds that are sent at once: the daemon judges them in smaller batches, several side by side.
+const BATCH: usize = 10_000;
 
 /// Refusals that are kept for the JSON object.
 const REFUSALS_MAX: usize = 10_000;

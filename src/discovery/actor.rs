@@ -18,7 +18,7 @@ use crate::protocol::output::FinishedPage;
 use crate::protocol::shard::{Admission, AdmitAnswer, AdmitBatch, Candidate};
 use crate::protocol::{Answer, DiscoveryMsg, OutputMsg, RoutesWatch, ShardMsg};
 use crate::supervise::Alarm;
-use crate::types::{CrawlUrl, Reason, ShardId, tally};
+use crate::types::{CrawlUrl, HostKey, Reason, ShardId, tally};
 use crate::world::World;
 
 /// A shard that is gone is asked again after this.
@@ -38,14 +38,14 @@ pub struct DiscoveryArgs {
     /// The world.
     pub world: World,
     /// Hosts that had seeds in earlier runs: the scope goes on from them.
-    pub seeded: Vec<CrawlUrl>,
+    pub seeded: BTreeSet<HostKey>,
 }
 
 /// The actor's state.
 pub struct DiscoveryState {
     settings: watch::Receiver<Arc<DiscoverySettings>>,
     scope: Scope,
-    seeded: Vec<CrawlUrl>,
+    seeded: BTreeSet<HostKey>,
     routes: RoutesWatch,
     world: World,
     waiting: BTreeMap<u64, Waiting>,
@@ -86,7 +86,7 @@ impl Actor for DiscoveryActor {
         args: DiscoveryArgs,
     ) -> Result<DiscoveryState, ActorProcessingErr> {
         let settings = Arc::clone(&args.settings.borrow());
-        let scope = Scope::new(settings.scope.clone(), &args.seeded)?;
+        let scope = Scope::new(settings.scope.clone(), &roots(&args.seeded))?;
         let alarm = Alarm::new(Arc::clone(&args.world.clock), me, || DiscoveryMsg::Tick);
         Ok(DiscoveryState {
             settings: args.settings,
@@ -137,7 +137,7 @@ impl DiscoveryState {
             answers.push(seed_answer(&seed.url, judged.as_ref().err()));
             match judged {
                 Ok(candidate) => {
-                    self.remember_seed(&candidate.record.url);
+                    self.seeded.insert(candidate.host.clone());
                     self.put(&mut parts, candidate, place);
                 }
                 Err(_) => self.view.refused += 1,
@@ -145,14 +145,6 @@ impl DiscoveryState {
         }
         self.view.judged += u64::try_from(seeds.len()).unwrap_or(0);
         self.ask(me, parts, Then::AnswerSeeds(answers, answer));
-    }
-
-    /// One URL of each seeded host is enough to rebuild the scope on a reload.
-    fn remember_seed(&mut self, url: &CrawlUrl) {
-        let host = url.host_key();
-        if !self.seeded.iter().rev().take(1000).any(|known| known.host_key() == host) {
-            self.seeded.push(url.clone());
-        }
     }
 
     fn page(&mut self, me: &ActorRef<DiscoveryMsg>, mut page: Box<ParsedPage>) {
@@ -165,7 +157,7 @@ impl DiscoveryState {
             match judge::link(link, &page.row, &mut self.scope, &settings, now) {
                 Ok(candidate) => {
                     if candidate.is_seed {
-                        self.remember_seed(&candidate.record.url);
+                        self.seeded.insert(candidate.host.clone());
                     }
                     offered += 1;
                     self.put(&mut parts, candidate, 0);
@@ -264,13 +256,18 @@ impl DiscoveryState {
 
     fn reload(&mut self) -> Result<(), ActorProcessingErr> {
         let settings = Arc::clone(&self.settings.borrow());
-        self.scope = Scope::new(settings.scope.clone(), &self.seeded)?;
+        self.scope = Scope::new(settings.scope.clone(), &roots(&self.seeded))?;
         Ok(())
     }
 
     fn observe(&self) -> DiscoveryView {
         DiscoveryView { waiting: tally(self.waiting.len()), ..self.view.clone() }
     }
+}
+
+/// One URL of each seeded host is enough to make the scope again.
+fn roots(seeded: &BTreeSet<HostKey>) -> Vec<CrawlUrl> {
+    seeded.iter().filter_map(|host| CrawlUrl::parse(&format!("{host}/")).ok()).collect()
 }
 
 fn seed_answer(url: &str, refused: Option<&Reason>) -> SeedAnswer {

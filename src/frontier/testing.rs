@@ -298,9 +298,14 @@ impl Rig {
 
     /// Admits URLs to their shards, a batch each, and waits for the answers.
     pub(super) async fn admit(&self, urls: &[String]) -> Vec<Admission> {
+        self.admit_as(urls, false).await
+    }
+
+    /// As links of pages, or as seeds.
+    pub(super) async fn admit_as(&self, urls: &[String], is_seed: bool) -> Vec<Admission> {
         let mut batches: BTreeMap<ShardId, Vec<Candidate>> = BTreeMap::new();
         for url in urls {
-            let candidate = candidate(url, self.now());
+            let candidate = Candidate { is_seed, ..candidate(url, self.now()) };
             let shard = self.routes.borrow().shard_of(&candidate.host);
             batches.entry(shard).or_default().push(candidate);
         }

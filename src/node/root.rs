@@ -6,7 +6,7 @@
 //! - R-3 A discovery that fails had pages under way whose rows the shards think of as being parsed;
 //!   so the shards come back with it, and parse them again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use crate::protocol::{
 use crate::storage::{ShardStore, StoreOptions};
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
-use crate::types::{CrawlUrl, ShardId, Timestamp};
+use crate::types::{HostKey, ShardId, Timestamp};
 
 /// The pool that is started when all else is.
 pub(super) const STARTED_LAST: &str = "parse";
@@ -251,8 +251,8 @@ impl RootState {
     }
 
     /// Hosts that had seeds in earlier runs.
-    async fn seeded_hosts(&self) -> Vec<CrawlUrl> {
-        let mut seeded = Vec::new();
+    async fn seeded_hosts(&self) -> BTreeSet<HostKey> {
+        let mut seeded = BTreeSet::new();
         let shards: Vec<ActorCell> = self
             .parts
             .iter()
@@ -261,8 +261,7 @@ impl RootState {
             .collect();
         for cell in shards {
             if let Some(Ok(hosts)) = ask(&cell.into(), ShardMsg::ListSeeded).await {
-                let urls = hosts.iter().map(|host| CrawlUrl::parse(&format!("{host}/")));
-                seeded.extend(urls.filter_map(Result::ok));
+                seeded.extend(hosts);
             }
         }
         seeded

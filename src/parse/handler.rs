@@ -13,11 +13,11 @@ use super::mime::{Mime, Sniffed, sniff};
 use super::page::HtmlHandler;
 use super::robots_meta::{PageWishes, page_wishes};
 use super::select::Extractor;
-use super::simhash::{simhash, text_fingerprint};
+use super::simhash::fingerprints;
 use crate::types::{CrawlUrl, Headers, Reason};
 
-/// The version of the parser: higher when the same bytes give other links or text.
-pub const PARSER_VERSION: u32 = 1;
+/// The version of the parser: higher when the same bytes give other links, text or fingerprints.
+pub const PARSER_VERSION: u32 = 2;
 
 /// What one document may cost (P2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +144,9 @@ pub fn parse(input: &Input<'_>, limits: &Limits) -> Parsed {
     parsed.digest = blake3::hash(&decoded.bytes).to_hex().to_string();
     parsed.reasons.splice(0..0, decoded.reason);
     if !parsed.text.is_empty() {
-        parsed.simhash = simhash(&parsed.text);
-        parsed.text_fingerprint = Some(text_fingerprint(&parsed.text));
+        let found = fingerprints(&parsed.text);
+        parsed.simhash = found.simhash;
+        parsed.text_fingerprint = Some(found.text);
     }
     parsed
 }

@@ -4,12 +4,12 @@
 //! short way that gives the same as the `url` crate, everything else goes through it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use encoding_rs::Encoding;
 use url::Url;
 
 use super::html::RawLink;
+use super::seen::Seen;
 use crate::types::{CrawlUrl, Link, LinkKind, Reason};
 
 /// A longer absolute URL is left out: its page must not multiply a long base by its links (P2).
@@ -152,21 +152,32 @@ impl Base {
     }
 
     /// Makes a reference absolute, without its fragment; `None` where it is no URL.
-    pub fn resolve<'r>(&self, reference: &'r str) -> Option<Cow<'r, str>> {
+    pub fn resolve(&self, reference: &str) -> Option<String> {
+        let mut url = String::new();
+        self.resolve_into(reference, &mut url)?;
+        Some(url)
+    }
+
+    /// Appends the absolute form of a reference; `None`, and nothing, where it is no URL.
+    fn resolve_into(&self, reference: &str, out: &mut String) -> Option<()> {
         let plain = reference.split_once('#').map_or(reference, |(before, _)| before);
-        match shape(plain) {
-            Shape::Absolute => return Some(Cow::Borrowed(plain)),
-            Shape::FromRoot if !self.origin.is_empty() => {
-                return Some(Cow::Owned(format!("{}{plain}", self.origin)));
+        let before = match shape(plain) {
+            Shape::Absolute => Some(""),
+            Shape::FromRoot => Some(self.origin.as_str()).filter(|origin| !origin.is_empty()),
+            Shape::FromDirectory => {
+                Some(self.directory.as_str()).filter(|directory| !directory.is_empty())
             }
-            Shape::FromDirectory if !self.directory.is_empty() => {
-                return Some(Cow::Owned(format!("{}{plain}", self.directory)));
-            }
-            Shape::FromRoot | Shape::FromDirectory | Shape::Other => {}
+            Shape::Other => None,
+        };
+        if let Some(before) = before {
+            out.push_str(before);
+            out.push_str(plain);
+            return Some(());
         }
         let mut url = resolve(&self.url, reference, self.encoding).ok()?;
         url.set_fragment(None);
-        Some(Cow::Owned(url.into()))
+        out.push_str(url.as_str());
+        Some(())
     }
 }
 
@@ -207,12 +218,29 @@ fn shape(reference: &str) -> Shape {
         }
         _ => return Shape::Other,
     };
-    let host = path.iter().position(|b| *b == b'/').and_then(|at| path.split_at_checked(at));
+    let host = memchr::memchr(b'/', path).and_then(|at| path.split_at_checked(at));
     match host {
         Some((host, [_, rest @ ..])) if is_plain_host(host) => of_path(rest, b'/', Shape::Absolute),
         _ => Shape::Other,
     }
 }
+
+/// Bytes that stand for themselves wherever they are in a path or a query.
+static PLAIN: [bool; 256] = {
+    let marks = b"-_~=&+,;@!$*():";
+    let mut set = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        set[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < marks.len() {
+        set[marks[at] as usize] = true;
+        at += 1;
+    }
+    set
+};
 
 /// `plain` if nothing in the path would be rewritten: no dot segment, nothing to encode.
 fn of_path(path: &[u8], before: u8, plain: Shape) -> Shape {
@@ -220,11 +248,7 @@ fn of_path(path: &[u8], before: u8, plain: Shape) -> Shape {
     let mut in_query = false;
     for (at, byte) in path.iter().enumerate() {
         let fits = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => true,
-            b'-' | b'_' | b'~' | b'=' | b'&' | b'+' | b',' | b';' | b'@' | b'!' | b'$' | b'*' => {
-                true
-            }
-            b'(' | b')' | b':' => true,
+            _ if PLAIN[usize::from(*byte)] => true,
             // A segment that begins with a dot, encoded or not, may be a dot segment.
             b'.' | b'%' => in_query || previous != b'/',
             // `//` at the start is a host.
@@ -265,43 +289,75 @@ pub fn resolve_links(
     base: &Base,
     out_of_time: &dyn Fn() -> bool,
 ) -> (Links, Vec<Reason>) {
-    let mut links = Links::default();
+    let mut links = Links { items: Vec::with_capacity(raw.len()), ..Links::default() };
     let mut reasons = Vec::new();
-    let mut seen: HashMap<(LinkKind, Cow<'_, str>), usize> = HashMap::with_capacity(raw.len());
+    let mut seen = Seen::with_capacity(raw.len());
     for (at, link) in raw.iter().enumerate() {
         if (at + 1) % LINKS_PER_CHECK == 0 && out_of_time() {
             reasons.push(Reason::ParseLimit { limit: "parse.max_time".to_owned() });
             break;
         }
-        let Some(url) = base.resolve(&link.url).filter(|url| leads_somewhere(url)) else {
-            continue;
-        };
-        if url.len() > URL_BYTES_MAX {
-            note(&mut reasons, &format!("{URL_BYTES_MAX} bytes of a link"));
-            continue;
-        }
-        if links.arena.len() > ARENA_BYTES_MAX {
+        let start = links.arena.len();
+        if start > ARENA_BYTES_MAX {
             note(&mut reasons, &format!("{ARENA_BYTES_MAX} bytes of links"));
             break;
         }
         let shown = text.get(link.text.0..link.text.1).unwrap_or_default();
-        if let Some(first) = seen.get(&(link.kind, Cow::Borrowed(&*url))) {
-            links.merge(*first, link.nofollow, shown);
-            continue;
+        if base.resolve_into(&link.url, &mut links.arena).is_some() {
+            match links.take(start, link, shown, &mut seen) {
+                Taken::Kept => continue,
+                Taken::Dropped => {}
+                Taken::TooLong => note(&mut reasons, &format!("{URL_BYTES_MAX} bytes of a link")),
+            }
         }
-        links.push(LinkRef {
-            url: &url,
-            text: shown,
-            rel: &link.rel,
-            kind: link.kind,
-            nofollow: link.nofollow,
-        });
-        seen.insert((link.kind, url), links.len() - 1);
     }
     (links, reasons)
 }
 
+/// What became of a link.
+enum Taken {
+    /// It is among the links.
+    Kept,
+    /// It is there already, or leads nowhere.
+    Dropped,
+    /// It is longer than [`URL_BYTES_MAX`].
+    TooLong,
+}
+
 impl Links {
+    /// Makes a link of the URL that stands at the end of the arena, or takes it away again.
+    fn take(
+        &mut self,
+        start: usize,
+        raw: &RawLink<'_>,
+        shown: &str,
+        seen: &mut Seen<usize>,
+    ) -> Taken {
+        let span = Span { start, end: self.arena.len() };
+        let url = self.piece(span);
+        let hash = seen.hash(raw.kind, url);
+        let known = seen.get(hash).filter(|at| {
+            self.items.get(*at).is_some_and(|i| i.kind == raw.kind && self.piece(i.url) == url)
+        });
+        let dropped = if !leads_somewhere(url) {
+            Taken::Dropped
+        } else if url.len() > URL_BYTES_MAX {
+            Taken::TooLong
+        } else if known.is_some() {
+            Taken::Dropped
+        } else {
+            seen.insert(hash, self.items.len());
+            let (text, rel) = (self.keep(shown), self.keep(&raw.rel));
+            self.items.push(Item { url: span, text, rel, kind: raw.kind, nofollow: raw.nofollow });
+            return Taken::Kept;
+        };
+        self.arena.truncate(start);
+        if let Some(first) = known {
+            self.merge(first, raw.nofollow, shown);
+        }
+        dropped
+    }
+
     fn merge(&mut self, at: usize, nofollow: bool, text: &str) {
         let span = self.items.get(at).map(|item| item.text);
         let wanted = span.is_some_and(|span| self.piece(span).is_empty()) && !text.is_empty();
@@ -322,7 +378,8 @@ fn note(reasons: &mut Vec<Reason>, limit: &str) {
 
 /// Scripts and embedded data name no place to go to.
 fn leads_somewhere(url: &str) -> bool {
-    !["javascript:", "data:", "about:", "blob:"].iter().any(|scheme| url.starts_with(scheme))
+    url.starts_with("http")
+        || !["javascript:", "data:", "about:", "blob:"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 /// H2: the target of a redirect, as browsers read Location: relative, with spaces, in UTF-8; bytes

@@ -10,6 +10,7 @@ pub mod charset;
 mod page;
 mod document;
 mod worker;
+mod seen;
 pub mod html;
 pub mod links;
 pub mod robots_meta;

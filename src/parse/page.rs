@@ -48,7 +48,7 @@ fn document(page: Scan<'_>, read: &Text<'_>, input: &Input<'_>) -> Parsed {
     let canonical = page.canonical.as_deref().and_then(|href| base.resolve(href));
     let mut parsed = Parsed {
         charset: Some(read.encoding.name()),
-        canonical: canonical.map(std::borrow::Cow::into_owned),
+        canonical,
         links,
         wishes: page_wishes(input.headers, &page.metas, input.product),
         ..Parsed::default()

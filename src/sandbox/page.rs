@@ -8,8 +8,11 @@ use httpdate::HttpDate;
 
 use super::behaviour::Behaviour;
 use super::draw::Draw;
+use super::options::PageSizes;
 use super::site::{HostPlan, Link, Node, RobotsAnswer, Shape, calendar_path, host_name};
 use super::words::{Language, voice};
+
+mod markup;
 
 /// A PNG of one pixel.
 pub(super) const PIXEL: &[u8] = &[
@@ -263,6 +266,10 @@ impl<'a> Writer<'a> {
         }
         let bytes = self.size(node.behaviour);
         self.out.reserve(bytes + bytes / 4);
+        if self.shape.options.sizes == PageSizes::Realistic {
+            self.marked_up(&node.links, bytes);
+            return self.out;
+        }
         self.head();
         let mut links = node.links.iter();
         let mut paragraphs = 0_usize;

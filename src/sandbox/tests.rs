@@ -153,9 +153,11 @@ fn the_default_web_has_every_behaviour_and_about_the_pages_asked_for() {
 
 #[test]
 fn sizes_are_those_of_the_web() {
-    for (sizes, median, mean) in
-        [(PageSizes::Demo, 35..50, 50..75), (PageSizes::Realistic, 130..180, 210..270)]
-    {
+    for (sizes, median, mean) in [
+        (PageSizes::Demo, 35..50, 50..75),
+        (PageSizes::Realistic, 130..180, 210..270),
+        (PageSizes::Prose, 130..180, 210..270),
+    ] {
         let shape = shape(SandboxOptions { sizes, pages_per_host: 40, ..Default::default() });
         let mut bytes = Vec::new();
         for host in [0, 7, 9, 12, 15, 16, 17, 19] {

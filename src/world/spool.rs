@@ -254,7 +254,7 @@ impl Spool for MemorySpool {
         }
         file.truncate(offset);
         let whole = if fault.is_ok() { bytes.len() } else { bytes.len() / 2 };
-        file.extend(bytes.iter().take(whole));
+        file.extend_from_slice(bytes.get(..whole).unwrap_or_default());
         fault
     }
 

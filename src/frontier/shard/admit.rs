@@ -146,6 +146,10 @@ impl Shard {
         let mut judgement = Judgement::default();
         let mut answers: Vec<(Answer<AdmitAnswer>, AdmitAnswer)> = Vec::new();
         for batch in batches {
+            // Whoever gave seeds waits for the answer; of links only their page does (F12).
+            if batch.candidates.iter().any(|candidate| candidate.is_seed) {
+                self.hurry();
+            }
             let judged = batch.candidates.into_iter();
             let results = judged
                 .map(|candidate| self.judge(candidate, &read, &retired, &mut judgement))

@@ -105,3 +105,19 @@ async fn many_urls_pass_a_bounded_window_exactly_once() {
         .await;
     assert!(window.unwrap().unwrap().view.window <= 64);
 }
+
+#[tokio::test(start_paused = true)]
+async fn seeds_are_answered_at_once_and_links_with_the_next_flush() {
+    // Without credit nothing is granted, so nothing else hurries the store.
+    let rig = Rig::crawling(Setting { credit: 0, ..Setting::default() }, open_web()).await;
+    let taken = async |urls: &[&str], is_seed| {
+        let urls: Vec<String> = urls.iter().map(|url| format!("https://a.test/{url}")).collect();
+        let asked_at = rig.now();
+        let results = rig.admit_as(&urls, is_seed).await;
+        assert!(results.iter().all(|result| *result == Admission::Added));
+        rig.now().since(asked_at)
+    };
+    let links = taken(&["1"], false).await;
+    let seeds = taken(&["2"], true).await;
+    assert!(links >= secs(1) && seeds < secs(1) / 4, "links {links:?}, seeds {seeds:?}");
+}

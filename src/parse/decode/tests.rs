@@ -128,3 +128,15 @@ fn exactly_the_limit_is_whole() {
     assert_eq!(run(&["gzip"], gzip(&exact)).1, None);
     assert_eq!(run(&["gzip"], Vec::new()), (Vec::new(), None));
 }
+
+#[test]
+fn a_buffer_that_is_used_again_shows_nothing_of_the_page_before() {
+    let (long, short) = (noise(9000), noise(70));
+    for data in [&long, &short, &long] {
+        assert_eq!(run(&["gzip"], gzip(data)), (data.clone(), None));
+    }
+    // Two pages at a time have a buffer each.
+    let [one, other] =
+        [&long, &short].map(|data| decode(&headers(&["gzip"]), &gzip(data).into(), &LIMITS));
+    assert_eq!((one.bytes.as_ref(), other.bytes.as_ref()), (long.as_slice(), short.as_slice()));
+}

@@ -1,6 +1,7 @@
 //! The attributes of a tag: one pass, the first of a name wins, unknown names cost nothing.
 
-use memchr::memchr;
+use super::names::{Name, Names};
+use super::near;
 
 /// The attributes that mean something to a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,42 +31,40 @@ pub(super) enum Attr {
     XmlLang,
 }
 
+/// What ends the name of an attribute.
+static NAME_ENDS: [bool; 256] = near::set(b"\t\n\x0c\r />=");
+/// What ends a value without quotes.
+static VALUE_ENDS: [bool; 256] = near::set(b"\t\n\x0c\r >");
+
 const ATTR_COUNT: usize = Attr::XmlLang as usize + 1;
 
-impl Attr {
-    fn of(name: &[u8]) -> Option<Self> {
-        let mut lower = [0_u8; 14];
-        let lower = lower.get_mut(..name.len())?;
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        Some(match &*lower {
-            b"action" => Self::Action,
-            b"alt" => Self::Alt,
-            b"background" => Self::Background,
-            b"cite" => Self::Cite,
-            b"content" => Self::Content,
-            b"data" => Self::Data,
-            b"formaction" => Self::FormAction,
-            b"formmethod" => Self::FormMethod,
-            b"href" => Self::Href,
-            b"http-equiv" => Self::HttpEquiv,
-            b"imagesrcset" => Self::ImageSrcset,
-            b"lang" => Self::Lang,
-            b"longdesc" => Self::LongDesc,
-            b"method" => Self::Method,
-            b"name" => Self::Name,
-            b"poster" => Self::Poster,
-            b"rel" => Self::Rel,
-            b"shadowrootmode" => Self::ShadowRootMode,
-            b"src" => Self::Src,
-            b"srcset" => Self::Srcset,
-            b"type" => Self::Type,
-            b"xlink:href" => Self::XlinkHref,
-            b"xml:lang" => Self::XmlLang,
-            _ => return None,
-        })
-    }
-}
+/// What each name is; all others mean nothing here.
+#[rustfmt::skip]
+static ATTRS: Names<Option<Attr>> = Names::new(&[
+    ("action", Some(Attr::Action)),
+    ("alt", Some(Attr::Alt)),
+    ("background", Some(Attr::Background)),
+    ("cite", Some(Attr::Cite)),
+    ("content", Some(Attr::Content)),
+    ("data", Some(Attr::Data)),
+    ("formaction", Some(Attr::FormAction)),
+    ("formmethod", Some(Attr::FormMethod)),
+    ("href", Some(Attr::Href)),
+    ("http-equiv", Some(Attr::HttpEquiv)),
+    ("imagesrcset", Some(Attr::ImageSrcset)),
+    ("lang", Some(Attr::Lang)),
+    ("longdesc", Some(Attr::LongDesc)),
+    ("method", Some(Attr::Method)),
+    ("name", Some(Attr::Name)),
+    ("poster", Some(Attr::Poster)),
+    ("rel", Some(Attr::Rel)),
+    ("shadowrootmode", Some(Attr::ShadowRootMode)),
+    ("src", Some(Attr::Src)),
+    ("srcset", Some(Attr::Srcset)),
+    ("type", Some(Attr::Type)),
+    ("xlink:href", Some(Attr::XlinkHref)),
+    ("xml:lang", Some(Attr::XmlLang)),
+], None);
 
 /// The values of one tag, as written; the same buffer serves all tags of a page.
 #[derive(Debug)]
@@ -120,11 +119,11 @@ impl<'a> Attributes<'a> {
                 b'/' => at += 1,
                 _ => {
                     // A name may begin with `=`.
-                    let name_end = skip(bytes, at + 1, |b| !is_space(b) && !b"/>=".contains(&b));
+                    let name_end = near::find_in(&NAME_ENDS, bytes, at + 1);
                     let (value, next) = value(html, name_end)?;
                     self.count += 1;
                     if wanted {
-                        self.keep(bytes.get(at..name_end).unwrap_or_default(), value);
+                        self.keep(Name::between(bytes, at, name_end), value);
                     }
                     at = next;
                 }
@@ -132,8 +131,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    fn keep(&mut self, name: &[u8], value: &'a str) {
-        let slot = Attr::of(name).and_then(|attr| self.values.get_mut(attr as usize));
+    fn keep(&mut self, name: Name, value: &'a str) {
+        let slot = ATTRS.get(name).and_then(|attr| self.values.get_mut(attr as usize));
         if let Some(slot @ None) = slot {
             *slot = Some(value);
             self.dirty = true;
@@ -151,12 +150,12 @@ fn value(html: &str, name_end: usize) -> Option<(&str, usize)> {
     let start = skip(bytes, equals + 1, is_space);
     let (start, end, next) = match *bytes.get(start)? {
         quote @ (b'"' | b'\'') => {
-            let end = start + 1 + memchr(quote, bytes.get(start + 1..)?)?;
+            let end = near::find(quote, bytes, start + 1)?;
             (start + 1, end, end + 1)
         }
         b'>' => (start, start, start),
         _ => {
-            let end = skip(bytes, start, |b| !is_space(b) && b != b'>');
+            let end = near::find_in(&VALUE_ENDS, bytes, start);
             (start, end, end)
         }
     };

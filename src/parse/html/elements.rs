@@ -258,11 +258,12 @@ impl<'a> Scanner<'a, '_> {
         }
         let rel = trim(self.attributes.get(Attr::Rel).unwrap_or_default());
         let nofollow = tokens(rel).any(|token| token.eq_ignore_ascii_case("nofollow"));
-        if let Some(found) = self.seen.get(&(kind, raw)) {
-            if let Some(link) = self.scan.links.get_mut(*found) {
-                link.merge(nofollow, text);
-            }
-            return Some(*found);
+        let hash = self.seen.hash(kind, raw);
+        if let Some((_, found)) = self.seen.get(hash).filter(|(known, _)| *known == raw)
+            && let Some(link) = self.scan.links.get_mut(found).filter(|link| link.kind == kind)
+        {
+            link.merge(nofollow, text);
+            return Some(found);
         }
         let rel = if rel.len() > REL_BYTES_MAX { "" } else { rel };
         let link = self.push(RawLink {
@@ -272,7 +273,7 @@ impl<'a> Scanner<'a, '_> {
             kind,
             nofollow,
         })?;
-        self.seen.insert((kind, raw), link);
+        self.seen.insert(hash, (raw, link));
         Some(link)
     }
 

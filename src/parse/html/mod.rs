@@ -4,6 +4,8 @@
 //! memory linear in the document (P2), whatever it holds. Builds no tree: misnested markup is read
 //! in the order it stands. What scripts would write is not seen.
 
+mod near;
+mod names;
 mod tags;
 mod attributes;
 pub mod entities;

@@ -1,20 +1,24 @@
 //! The loop over the markup: runs of text, tags, comments, raw text.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use memchr::{memchr, memmem};
+use memchr::memmem;
 
-use super::attributes::{Attr, Attributes, is_space};
+use super::attributes::{Attr, Attributes};
 use super::entities::{self, Place};
+use super::names::Name;
+use super::near;
 use super::nesting::Nesting;
 use super::raw_text::{after_bracket, comment_end, raw_text_end, script_end};
 use super::tags::Tag;
 use super::text::{TextSink, fold};
+use crate::parse::seen::Seen;
 use crate::types::{LinkKind, Reason};
 
 /// How often the time limit is asked about, in tags.
 const TAGS_PER_CHECK: u32 = 1024;
+/// Room is made for so many links at once.
+const LINKS_USUAL: usize = 128;
 /// Anchor text beyond this is left out: an unclosed `<a>` would take the whole page.
 const ANCHOR_TEXT_BYTES_MAX: usize = 1024;
 /// Titles and descriptions beyond this are cut.
@@ -84,6 +88,9 @@ pub struct Scan<'a> {
     pub attributes_max: usize,
 }
 
+/// What ends the name of an element.
+static NAME_ENDS: [bool; 256] = near::set(b"\t\n\x0c\r />");
+
 /// Inside which language the scanner is, innermost last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Foreign {
@@ -106,7 +113,7 @@ pub fn scan<'a>(html: &'a str, options: &ScanOptions<'_>) -> Scan<'a> {
         scan: Scan::default(),
         sink: TextSink::new(options.text_bytes_max),
         attributes: Attributes::new(),
-        seen: HashMap::new(),
+        seen: Seen::with_capacity(LINKS_USUAL),
         anchor: None,
         templates: Vec::new(),
         hidden: 0,
@@ -129,7 +136,7 @@ pub(super) struct Scanner<'a, 'o> {
     pub(super) sink: TextSink,
     pub(super) attributes: Attributes<'a>,
     /// Raw references already kept, with their place in `scan.links`.
-    pub(super) seen: HashMap<(LinkKind, &'a str), usize>,
+    pub(super) seen: Seen<(&'a str, usize)>,
     /// The open `<a>`: its link, and where its text began.
     pub(super) anchor: Option<(usize, usize)>,
     /// Open templates: whether each hides what it holds.
@@ -151,8 +158,7 @@ impl<'a> Scanner<'a, '_> {
         let bytes = self.html.as_bytes();
         let mut at = 0;
         while at < bytes.len() && !self.late {
-            let rest = bytes.get(at..).unwrap_or_default();
-            let open = memchr(b'<', rest).map_or(bytes.len(), |found| at + found);
+            let open = near::find(b'<', bytes, at).unwrap_or(bytes.len());
             if open > at {
                 self.show(at, open);
             }
@@ -200,17 +206,11 @@ impl<'a> Scanner<'a, '_> {
         bytes.len().min(end + 3)
     }
 
-    fn name_end(&self, start: usize) -> usize {
-        let rest = self.html.as_bytes().get(start..).unwrap_or_default();
-        let length = rest.iter().position(|b| is_space(*b) || matches!(b, b'/' | b'>'));
-        start + length.unwrap_or(rest.len())
-    }
-
     fn start_tag(&mut self, start: usize) -> usize {
         let bytes = self.html.as_bytes();
-        let name_end = self.name_end(start);
+        let name_end = near::find_in(&NAME_ENDS, bytes, start);
         let name = bytes.get(start..name_end).unwrap_or_default();
-        let tag = Tag::of(name);
+        let tag = Tag::of(Name::between(bytes, start, name_end));
         let Some(end) = self.attributes.read(self.html, name_end, tag.has_attributes()) else {
             return bytes.len();
         };
@@ -261,9 +261,9 @@ impl<'a> Scanner<'a, '_> {
 
     fn end_tag(&mut self, start: usize) -> usize {
         let bytes = self.html.as_bytes();
-        let name_end = self.name_end(start);
+        let name_end = near::find_in(&NAME_ENDS, bytes, start);
         let name = bytes.get(start..name_end).unwrap_or_default();
-        let tag = Tag::of(name);
+        let tag = Tag::of(Name::between(bytes, start, name_end));
         let Some(end) = self.attributes.read(self.html, name_end, false) else {
             return bytes.len();
         };

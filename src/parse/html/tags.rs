@@ -1,5 +1,7 @@
 //! The elements that mean something to a crawler.
 
+use super::names::{Name, Names};
+
 /// An element, by its name. What is not listed is an inline element without links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
@@ -59,75 +61,75 @@ pub(super) enum Tag {
     Other,
 }
 
+/// What each name is; all others are [`Tag::Other`].
+#[rustfmt::skip]
+static TAGS: Names<Tag> = Names::new(&[
+    ("a", Tag::A),
+    ("area", Tag::Area),
+    ("audio", Tag::Audio),
+    ("base", Tag::Base),
+    ("bgsound", Tag::BgSound),
+    ("blockquote", Tag::Quote),
+    ("body", Tag::Body),
+    ("button", Tag::Button),
+    ("embed", Tag::Embed),
+    ("form", Tag::Form),
+    ("frame", Tag::Frame),
+    ("html", Tag::Html),
+    ("iframe", Tag::Iframe),
+    ("img", Tag::Image),
+    ("image", Tag::SvgImage),
+    ("input", Tag::Input),
+    ("ins", Tag::InlineQuote), ("del", Tag::InlineQuote), ("q", Tag::InlineQuote),
+    ("link", Tag::Link),
+    ("math", Tag::Math),
+    ("meta", Tag::Meta),
+    ("mi", Tag::MathText), ("mo", Tag::MathText), ("mn", Tag::MathText), ("ms", Tag::MathText),
+    ("mtext", Tag::MathText),
+    ("object", Tag::Object),
+    ("plaintext", Tag::Plaintext),
+    ("script", Tag::Script),
+    ("source", Tag::Source),
+    ("style", Tag::RawText), ("noembed", Tag::RawText), ("noframes", Tag::RawText),
+    ("svg", Tag::Svg),
+    ("foreignobject", Tag::SvgHtml), ("desc", Tag::SvgHtml),
+    ("use", Tag::SvgUse), ("feimage", Tag::SvgUse),
+    ("table", Tag::Table), ("tr", Tag::Table), ("td", Tag::Table), ("th", Tag::Table),
+    ("tbody", Tag::Table), ("thead", Tag::Table), ("tfoot", Tag::Table),
+    ("template", Tag::Template),
+    ("textarea", Tag::Textarea),
+    ("title", Tag::Title),
+    ("track", Tag::Track),
+    ("video", Tag::Video),
+    ("xmp", Tag::Xmp),
+    ("br", Tag::VoidBlock), ("hr", Tag::VoidBlock),
+    ("wbr", Tag::Void), ("col", Tag::Void), ("param", Tag::Void), ("basefont", Tag::Void),
+    ("keygen", Tag::Void),
+    ("p", Tag::Block), ("div", Tag::Block), ("li", Tag::Block), ("ul", Tag::Block),
+    ("ol", Tag::Block), ("dl", Tag::Block), ("dt", Tag::Block), ("dd", Tag::Block),
+    ("h1", Tag::Block), ("h2", Tag::Block), ("h3", Tag::Block), ("h4", Tag::Block),
+    ("h5", Tag::Block), ("h6", Tag::Block), ("section", Tag::Block), ("article", Tag::Block),
+    ("aside", Tag::Block), ("nav", Tag::Block), ("header", Tag::Block), ("footer", Tag::Block),
+    ("main", Tag::Block), ("figure", Tag::Block), ("figcaption", Tag::Block),
+    ("address", Tag::Block), ("pre", Tag::Block), ("center", Tag::Block), ("dir", Tag::Block),
+    ("menu", Tag::Block), ("listing", Tag::Block), ("fieldset", Tag::Block),
+    ("legend", Tag::Block), ("details", Tag::Block), ("summary", Tag::Block),
+    ("dialog", Tag::Block), ("hgroup", Tag::Block), ("search", Tag::Block),
+    ("caption", Tag::Block), ("colgroup", Tag::Block), ("head", Tag::Block),
+    ("frameset", Tag::Block), ("select", Tag::Block), ("option", Tag::Block),
+    ("optgroup", Tag::Block), ("canvas", Tag::Block), ("noscript", Tag::Block),
+    ("marquee", Tag::Block),
+    ("b", Tag::Inline), ("big", Tag::Inline), ("code", Tag::Inline), ("em", Tag::Inline),
+    ("i", Tag::Inline), ("nobr", Tag::Inline), ("ruby", Tag::Inline), ("s", Tag::Inline),
+    ("small", Tag::Inline), ("span", Tag::Inline), ("strong", Tag::Inline),
+    ("strike", Tag::Inline), ("sub", Tag::Inline), ("sup", Tag::Inline), ("tt", Tag::Inline),
+    ("u", Tag::Inline), ("var", Tag::Inline),
+], Tag::Other);
+
 impl Tag {
-    /// The element of a name in any case.
-    pub(super) fn of(name: &[u8]) -> Self {
-        let mut lower = [0_u8; 13];
-        let Some(lower) = lower.get_mut(..name.len()) else { return Self::Other };
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        Self::of_lower(lower)
-    }
-
-    fn of_lower(name: &[u8]) -> Self {
-        match name {
-            b"a" => Self::A,
-            b"area" => Self::Area,
-            b"audio" => Self::Audio,
-            b"base" => Self::Base,
-            b"bgsound" => Self::BgSound,
-            b"blockquote" => Self::Quote,
-            b"body" => Self::Body,
-            b"button" => Self::Button,
-            b"embed" => Self::Embed,
-            b"form" => Self::Form,
-            b"frame" => Self::Frame,
-            b"html" => Self::Html,
-            b"iframe" => Self::Iframe,
-            b"img" => Self::Image,
-            b"image" => Self::SvgImage,
-            b"input" => Self::Input,
-            b"ins" | b"del" | b"q" => Self::InlineQuote,
-            b"link" => Self::Link,
-            b"math" => Self::Math,
-            b"meta" => Self::Meta,
-            b"mi" | b"mo" | b"mn" | b"ms" | b"mtext" => Self::MathText,
-            b"object" => Self::Object,
-            b"plaintext" => Self::Plaintext,
-            b"script" => Self::Script,
-            b"source" => Self::Source,
-            b"style" | b"noembed" | b"noframes" => Self::RawText,
-            b"svg" => Self::Svg,
-            b"foreignobject" | b"desc" => Self::SvgHtml,
-            b"use" | b"feimage" => Self::SvgUse,
-            b"table" | b"tr" | b"td" | b"th" | b"tbody" | b"thead" | b"tfoot" => Self::Table,
-            b"template" => Self::Template,
-            b"textarea" => Self::Textarea,
-            b"title" => Self::Title,
-            b"track" => Self::Track,
-            b"video" => Self::Video,
-            b"xmp" => Self::Xmp,
-            b"br" | b"hr" => Self::VoidBlock,
-            b"wbr" | b"col" | b"param" | b"basefont" | b"keygen" => Self::Void,
-            _ => Self::without_links(name),
-        }
-    }
-
-    fn without_links(name: &[u8]) -> Self {
-        match name {
-            b"p" | b"div" | b"li" | b"ul" | b"ol" | b"dl" | b"dt" | b"dd" | b"h1" | b"h2"
-            | b"h3" | b"h4" | b"h5" | b"h6" | b"section" | b"article" | b"aside" | b"nav"
-            | b"header" | b"footer" | b"main" | b"figure" | b"figcaption" | b"address" | b"pre"
-            | b"center" | b"dir" | b"menu" | b"listing" | b"fieldset" | b"legend" | b"details"
-            | b"summary" | b"dialog" | b"hgroup" | b"search" | b"caption" | b"colgroup"
-            | b"head" | b"frameset" | b"select" | b"option" | b"optgroup" | b"canvas"
-            | b"noscript" | b"marquee" => Self::Block,
-            b"b" | b"big" | b"code" | b"em" | b"i" | b"nobr" | b"ruby" | b"s" | b"small"
-            | b"span" | b"strong" | b"strike" | b"sub" | b"sup" | b"tt" | b"u" | b"var" => {
-                Self::Inline
-            }
-            _ => Self::Other,
-        }
+    /// The element of a name.
+    pub(super) fn of(name: Name) -> Self {
+        TAGS.get(name)
     }
 
     /// Its start and its end separate words.

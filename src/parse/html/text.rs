@@ -1,5 +1,19 @@
 //! Visible text, white space folded to single spaces, never longer than its bound (P2, O4).
 
+/// Looked at together where text is longer than that.
+const BLOCK_BYTES: usize = 16;
+/// ASCII white space, controls, and the first byte of the no-break space.
+static MAY_BE_SPACE: [bool; 256] = {
+    let mut set = [false; 256];
+    let mut byte = 0;
+    while byte <= 0x20 {
+        set[byte] = true;
+        byte += 1;
+    }
+    set[0xC2] = true;
+    set
+};
+
 /// Collects words.
 #[derive(Debug, Default)]
 pub(super) struct TextSink {
@@ -91,19 +105,50 @@ fn space_at(bytes: &[u8], at: usize) -> usize {
 /// The end of what can be copied as it stands.
 fn chunk_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk)
+        && is_even(block)
+    {
+        at += BLOCK_BYTES;
+    }
     while let Some(byte) = bytes.get(at) {
-        let single = *byte == b' ' && at + 1 < bytes.len() && space_at(bytes, at + 1) == 0;
-        if !single && (*byte <= 0x20 || *byte == 0xC2) && space_at(bytes, at) > 0 {
-            return at;
+        if MAY_BE_SPACE[usize::from(*byte)] {
+            let single = *byte == b' ' && at + 1 < bytes.len() && space_at(bytes, at + 1) == 0;
+            if !single && space_at(bytes, at) > 0 {
+                return at;
+            }
         }
         at += 1;
     }
     at
 }
 
+/// Holds nothing to fold: spaces are single. The byte after the block tells that of its last one.
+/// Without a branch, so that a compiler takes many bytes at a time.
+fn is_even(block: &[u8; BLOCK_BYTES + 1]) -> bool {
+    let [_, after @ ..] = block;
+    let ends = |byte: u8| byte <= b' ' || byte == 0xC2;
+    let uneven = block.iter().zip(after).fold(false, |uneven, (byte, next)| {
+        uneven | (*byte < b' ') | (*byte == 0xC2) | ((*byte == b' ') & ends(*next))
+    });
+    !uneven
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn long_runs_fold_as_short_ones_do(
+            text in "(a{1,40}| |  |\\u{a0}|\\t|\\n|\u{1}|é|«|b c d e f g h i j|é é é é é){0,12}",
+        ) {
+            let words = text.split(|c: char| c <= ' ' || c == '\u{a0}');
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            prop_assert_eq!(fold(&text, 10_000).0, words.join(" "));
+        }
+    }
 
     #[test]
     fn white_space_folds_and_ends_are_trimmed() {
@@ -111,6 +156,16 @@ mod tests {
         assert_eq!(text("  a  b\t\n c d e \u{a0}\u{a0} é\u{a0}f "), "a b c d e é f");
         assert_eq!(text(" \u{a0}\n"), "");
         assert_eq!(text("a \u{a0}b"), "a b");
+    }
+
+    #[test]
+    fn spaces_fold_across_the_border_of_a_block() {
+        for length in 1..3 * BLOCK_BYTES {
+            for gap in ["  ", " \u{a0}", "\u{a0} ", " \n", "\t"] {
+                let (one, other) = ("a".repeat(length), "b".repeat(BLOCK_BYTES));
+                assert_eq!(fold(&format!("{one}{gap}{other}"), 100).0, format!("{one} {other}"));
+            }
+        }
     }
 
     #[test]

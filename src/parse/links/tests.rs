@@ -92,6 +92,17 @@ fn targets_are_kept_once_a_kind() {
 }
 
 #[test]
+fn a_link_that_is_there_already_adds_its_text_and_that_it_may_be_followed() {
+    let first = RawLink { nofollow: true, ..raw("/x", LinkKind::A) };
+    let later = RawLink { text: (0, 4), ..raw("http://example.com/x", LinkKind::A) };
+    let last = RawLink { text: (5, 9), ..raw("x", LinkKind::A) };
+    let base = base("http://example.com/");
+    let (links, _) = resolve_links(&[first, later, last], "some text", &base, &|| false);
+    let found: Vec<_> = links.iter().map(|link| (link.url, link.text, link.nofollow)).collect();
+    assert_eq!(found, [("http://example.com/x", "some", false)]);
+}
+
+#[test]
 fn long_bases_are_not_multiplied_without_bound() {
     let long = format!("http://example.com/{}/", "x".repeat(8100));
     let names: Vec<String> = (0..10_000).map(|n| format!("n{n}")).collect();
