@@ -33,6 +33,8 @@ async fn a_sandbox_over_https_is_crawled_by_whoever_trusts_its_authority() {
     let line = ["sandbox", "--tls", "--hosts", "6", "--pages", "5", "--json"];
     let web = home.start_plain(&line);
     let told = announced(&web).await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", web.pid())).unwrap_or_default();
+    assert!(!status.contains("THP_enabled:\t1"), "huge pages cost five times the memory");
     let (dns, ca_file) = (told["dns"].as_str().unwrap(), told["ca_file"].as_str().unwrap());
     let command = told["command"].as_str().unwrap();
     assert!(command.contains(&format!("MEHMAN__FETCH__EXTRA_CA_FILES={ca_file}")), "{command}");
