@@ -24,7 +24,7 @@ use mehman::parse::mime::Mime;
 use mehman::parse::simhash::fingerprints;
 use mehman::parse::{Input, Limits, Parsed, parse};
 use mehman::protocol::archive::StoreJob;
-use mehman::protocol::{ArchiveMsg, Permit, Routes, ShardMsg};
+use mehman::protocol::{ArchiveMsg, Permit, Routes, ShardMsg, Unheard};
 use mehman::sandbox::{Behaviour, PageSizes, Sandbox, SandboxOptions};
 use mehman::types::{
     Completion, CrawlUrl, Epoch, Headers, Lease, LeaseId, LeaseKind, Link, Outcome, QueueEntry,
@@ -325,7 +325,8 @@ fn job(page: &Page, shard: &ActorRef<ShardMsg>) -> StoreJob {
         ended_at: Timestamp::EPOCH,
         address: "192.0.2.1:80".parse().expect("an address as it is written"),
     };
-    StoreJob { response, completion, shard: shard.clone(), permit: Permit::free() }
+    let (shard, permit, unheard) = (shard.clone(), Permit::free(), Unheard::default());
+    StoreJob { response, completion, shard, permit, unheard }
 }
 
 /// Hears what the archive reports.

@@ -12,7 +12,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use mehman::archive::{ArchiveActor, ArchiveArgs, ArchiveFormat, ArchiveSettings, CrawlerInfo};
 use mehman::protocol::archive::StoreJob;
-use mehman::protocol::{Answer, ArchiveMsg, OutputMsg, Permit, Routes, ShardMsg, ShardRoute};
+use mehman::protocol::{
+    Answer, ArchiveMsg, OutputMsg, Permit, Routes, ShardMsg, ShardRoute, Unheard,
+};
 use mehman::types::{
     Completion, ContentRecord, CrawlUrl, Epoch, Headers, Lease, LeaseId, LeaseKind, Outcome,
     QueueEntry, Reason, Response, Timestamp, Truncation, UrlId, UrlVersion, Validators,
@@ -187,7 +189,13 @@ fn job(sample: &Sample, n: usize, seen: &Seen, shard: &ActorRef<ShardMsg>) -> St
         ended_at: sent_at,
         address: "[::ffff:192.0.2.1]:80".parse().unwrap(),
     };
-    StoreJob { response, completion, shard: shard.clone(), permit: Permit::free() }
+    StoreJob {
+        response,
+        completion,
+        shard: shard.clone(),
+        permit: Permit::free(),
+        unheard: Unheard::default(),
+    }
 }
 
 /// Digests by URL, for the validators of a second visit.

@@ -198,3 +198,67 @@ async fn another_number_of_shards_is_refused() {
     home.run(&["crawl", &site.url("/")], 60).await.expect(0);
     assert!(site.counts().values().all(|count| *count == 1), "{:?}", site.counts());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_that_is_gone_is_said_and_not_made_anew() {
+    let (home, site) = crawled().await;
+    let (shards, aside) = (home.data().join("shards"), home.path("aside"));
+    fs::rename(shards.join("0"), &aside).expect("a folder");
+    for line in [&["crawl", &*site.url("/")][..], &["serve"], &["hosts"]] {
+        let ended = home.run(line, 20).await.expect(1);
+        says(&ended, &["shard 0", "is not in its folder `shards`", "put back"]);
+        assert!(!shards.join("0").exists(), "{line:?} made it anew");
+    }
+    fs::rename(&aside, shards.join("0")).expect("a folder");
+    home.run(&["crawl", &site.url("/")], 60).await.expect(0);
+    assert!(site.counts().values().all(|count| *count == 1), "{:?}", site.counts());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_of_another_store_is_said() {
+    let (home, site) = crawled().await;
+    let other = format!("file://{}", home.path("other").display());
+    home.configure(&LOCAL.replace("[admin]", &format!("[data]\nstore = \"{other}\"\n[admin]")));
+    let ended = home.run(&["crawl", &site.url("/")], 20).await.expect(1);
+    says(&ended, &["made with `data.store` left out", "are not in", &other]);
+    assert!(site.counts().values().all(|count| *count == 1), "{:?}", site.counts());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_several_lists_are_told_together_in_the_order_of_the_file() {
+    let home = Home::new(&format!(
+        "{LOCAL}\n[scope]\ninclude = [\"regex:(\", \"regex:[\"]\nexclude = [\"file:none.txt\"]\n\
+         [archive]\nurl = \"s3://bucket/warc\"\n\
+         [[output]]\nkind = \"wet\"\nurl = \"s3://bucket/pages\"\n"
+    ));
+    let named = [
+        "scope.include = \"regex:(\"",
+        "scope.include = \"regex:[\"",
+        "none.txt",
+        "archive.url",
+        "output[0].kind",
+        "output[0].url",
+    ];
+    for line in [&["config", "check"][..], &["crawl", "http://127.0.0.1:1/"], &["serve"]] {
+        let ended = home.run(line, 20).await.expect(2);
+        says(&ended, &named);
+        let places = named.map(|name| ended.err.find(name));
+        assert!(places.is_sorted(), "{line:?}: {places:?} in {}", ended.err);
+    }
+    assert!(!home.data().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_that_was_moved_away_says_how_to_go_on() {
+    let (home, site) = crawled().await;
+    let pages = files(&home.data().join("pages"));
+    let written = pages.iter().find(|file| fs::metadata(file).is_ok_and(|file| file.len() > 0));
+    let (written, aside) = (written.expect("an output"), home.path("aside"));
+    fs::rename(written, &aside).expect("a file");
+    let ended = home.run(&["crawl", &site.url("/")], 20).await.expect(1);
+    let name = written.file_name().expect("a name").to_string_lossy();
+    says(&ended, &[&name, "has 0 bytes", "put it back", "a lower number may be moved"]);
+    fs::rename(&aside, written).expect("a file");
+    home.run(&["crawl", &site.url("/")], 60).await.expect(0);
+    assert_eq!(page_counts(&home.data()).len(), 3);
+}

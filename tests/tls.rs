@@ -1,8 +1,6 @@
 //! A web over HTTPS with gzip, served by one process of the real binary and crawled by another, as
 //! `examples/throughput.rs` does it at full size (H6, O1, U1).
 
-#![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
-
 mod support;
 
 use std::sync::Arc;

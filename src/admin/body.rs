@@ -42,8 +42,13 @@ pub(super) async fn order<T: DeserializeOwned>(
     json(&given)
 }
 
-/// Reads JSON; what is wrong is named by field and line.
+/// Reads a JSON object; what is wrong is named by field and line.
 pub(super) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A list would be taken for an object's fields in their order.
+    if let Some(found) = not_an_object(bytes) {
+        let detail = format!("wanted a JSON object, `{{…}}`, found {found}");
+        return Err(Problem::new(Kind::BadBody, detail).at_line(1));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|fault| {
         let path = fault.path().to_string();
@@ -59,9 +64,49 @@ pub(super) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
+/// What a text begins with that is JSON and no object.
+fn not_an_object(bytes: &[u8]) -> Option<&'static str> {
+    match bytes.trim_ascii_start().first()? {
+        b'[' => Some("a list"),
+        b'"' => Some("text"),
+        b'-' | b'0'..=b'9' => Some("a number"),
+        b't' => Some("`true`"),
+        b'f' => Some("`false`"),
+        b'n' => Some("`null`"),
+        _ => None,
+    }
+}
+
 /// The media type of a body, without parameters, in lower case.
 pub(super) fn media_type(headers: &axum::http::HeaderMap) -> Option<String> {
     let text = headers.get(axum::http::header::CONTENT_TYPE)?.to_str().ok()?;
     let (kind, _) = text.split_once(';').unwrap_or((text, ""));
     Some(kind.trim().to_ascii_lowercase()).filter(|kind| !kind.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Debug, Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Order {
+        _first: Option<bool>,
+    }
+
+    #[test]
+    fn only_an_object_is_an_order() {
+        for (given, found) in
+            [("[]", "a list"), (" [true]", "a list"), ("true", "`true`"), ("\"x\"", "text")]
+        {
+            let problem =
+                json::<Order>(given.as_bytes()).map(drop).unwrap_err().detail().to_owned();
+            assert!(problem.contains("wanted a JSON object"), "{problem}");
+            assert!(problem.contains(found), "{given}: {problem}");
+        }
+        assert!(json::<Order>(b" {} ").is_ok());
+        assert!(json::<BTreeMap<String, u8>>(b"{\"a\": 1}").is_ok());
+    }
 }

@@ -128,7 +128,9 @@ pub(super) static ROUTES: &[Route] = &[
     get("/healthz", "Health", |call| Box::pin(health::alive(call)))
         .says("the process answers")
         .open(),
-    get("/readyz", "Health", |call| Box::pin(health::ready(call))).says("every shard is up").open(),
+    get("/readyz", "Health", |call| Box::pin(health::ready(call)))
+        .says("every shard is up and nothing fails")
+        .open(),
     get("/openapi.json", "OpenApi", |call| Box::pin(described(call))).says("this description"),
     get("/", "", |call| Box::pin(dashboard::show(call))).says("the dashboard").answers(200, HTML),
     get("/about", "", |call| Box::pin(about::show(call)))

@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::auth::Token;
 use crate::protocol::{
-    Answer, ArchiveMsg, Credit, DiscoveryMsg, PoolMsg, RootMsg, RoutesWatch, ShardMsg, ask,
+    Answer, ArchiveMsg, Credit, DiscoveryMsg, OutputMsg, PoolMsg, RootMsg, RoutesWatch, ShardMsg,
+    ask,
 };
 use crate::telemetry::Metrics;
 use crate::types::{ShardId, Timestamp};
@@ -109,12 +110,18 @@ pub enum CrawlPhase {
 pub struct AdminShared {
     /// See [`SEEDING_MAX`].
     pub(super) seeding: Credit,
+    /// Why the node is degraded, and when that was found.
+    pub(super) found: tokio::sync::Mutex<Option<(Timestamp, Vec<String>)>>,
     rate: Mutex<VecDeque<(Timestamp, u64)>>,
 }
 
 impl Default for AdminShared {
     fn default() -> Self {
-        Self { seeding: Credit::new(SEEDING_MAX), rate: Mutex::new(VecDeque::new()) }
+        Self {
+            seeding: Credit::new(SEEDING_MAX),
+            found: tokio::sync::Mutex::new(None),
+            rate: Mutex::new(VecDeque::new()),
+        }
     }
 }
 
@@ -212,6 +219,13 @@ impl AdminState {
             came = waited => Ok(came),
             () = self.clock.sleep(deadline) => Err(Silence::Late),
         }
+    }
+
+    /// The outputs of the shards that are up.
+    pub(super) fn outputs(&self) -> Vec<(ShardId, ActorRef<OutputMsg>)> {
+        let routes = Arc::clone(&self.routes.borrow());
+        let numbers = (0..=u16::MAX).map(ShardId).zip(&routes.shards);
+        numbers.filter_map(|(shard, route)| Some((shard, route.as_ref()?.output.clone()))).collect()
     }
 
     /// Every shard by number, with its mailbox where it is up.

@@ -8,13 +8,15 @@ use axum::response::IntoResponse as _;
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 
+use super::health::FOUND_FOR;
 use super::router::{Call, Handled};
 use super::state::{AdminState, CrawlPhase, Silence};
 use crate::protocol::archive::ArchiveView;
 use crate::protocol::discovery::DiscoveryView;
+use crate::protocol::output::OutputView;
 use crate::protocol::pool::PoolView;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::protocol::{ArchiveMsg, DiscoveryMsg, PoolMsg, ShardMsg};
+use crate::protocol::{ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, ShardMsg};
 use crate::types::{Outcome, ShardId, Timestamp};
 
 /// An actor that has not said how it stands by then makes the state degraded (A4).
@@ -128,6 +130,8 @@ pub(super) struct Survey {
     pub(super) archives: Vec<Result<ArchiveView, Silence>>,
     /// Every DiscoveryActor.
     pub(super) discovery: Vec<Result<DiscoveryView, Silence>>,
+    /// The outputs that answered; one that is gone comes back with its shard.
+    pub(super) outputs: Vec<(ShardId, OutputView)>,
 }
 
 /// Asks every shard, pool, archive and DiscoveryActor at once and sums up.
@@ -162,9 +166,32 @@ pub(super) async fn survey(state: &AdminState) -> Survey {
     let discovery = state.discovery().into_iter().map(async |discovery| {
         state.ask(&discovery, OBSERVE_DEADLINE, DiscoveryMsg::Observe).await
     });
-    let (shards, pools, archives, discovery) =
-        futures::join!(join_all(shards), join_all(pools), join_all(archives), join_all(discovery));
-    Survey { shards, pools, archives, discovery }
+    let outputs = state.outputs().into_iter().map(async |(shard, output)| {
+        let view = state.ask(&output, OBSERVE_DEADLINE, OutputMsg::Observe).await;
+        Some((shard, view.ok()?))
+    });
+    let (shards, pools, archives, discovery, outputs) = futures::join!(
+        join_all(shards),
+        join_all(pools),
+        join_all(archives),
+        join_all(discovery),
+        join_all(outputs)
+    );
+    let outputs = outputs.into_iter().flatten().collect();
+    Survey { shards, pools, archives, discovery, outputs }
+}
+
+/// Why the node is degraded, found within the last second; whoever asks meanwhile waits for the
+/// same answer.
+pub(super) async fn reasons(state: &AdminState) -> Vec<String> {
+    let mut found = state.shared.found.lock().await;
+    let now = state.clock.now();
+    if let Some((_, reasons)) = found.as_ref().filter(|(at, _)| now.since(*at) < FOUND_FOR) {
+        return reasons.clone();
+    }
+    let reasons = faults(&survey(state).await);
+    *found = Some((state.clock.now(), reasons.clone()));
+    reasons
 }
 
 /// Makes the shape of docs/interface.md of what was heard.
@@ -243,6 +270,9 @@ fn faults(survey: &Survey) -> Vec<String> {
             }
             Err(silence) => reasons.push(format!("archive {number} {}", silence.words())),
         }
+    }
+    for (shard, output) in &survey.outputs {
+        reasons.extend(output.failure.iter().map(|why| format!("outputs of shard {shard}: {why}")));
     }
     for (number, actor) in survey.discovery.iter().enumerate() {
         if let Err(silence) = actor {

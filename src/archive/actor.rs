@@ -18,7 +18,7 @@ use super::member::{ArchiveFormat, MemberWriter, size};
 use super::publish::{self, ClosedFile};
 use super::{ArchiveError, CrawlerInfo, warc};
 use crate::protocol::archive::{ArchiveView, StoreJob};
-use crate::protocol::{Answer, ArchiveMsg, RoutesWatch, ShardMsg};
+use crate::protocol::{Answer, ArchiveMsg, Owners, RoutesWatch, ShardMsg};
 use crate::supervise::{Alarm, Retry};
 use crate::telemetry::{DiskFailed, Metrics};
 use crate::types::{ContentRecord, Timestamp, in_full, tally};
@@ -123,6 +123,7 @@ impl Actor for ArchiveActor {
         message: ArchiveMsg,
         archive: &mut ArchiveState,
     ) -> Result<(), ActorProcessingErr> {
+        archive.args.clock.step("archive");
         match message {
             ArchiveMsg::Store(job) => archive.take(*job),
             ArchiveMsg::PayloadKnown { job, found } => archive.payload_known(job, found.as_deref()),
@@ -317,8 +318,9 @@ impl ArchiveState {
                 self.retry = Retry::default();
                 self.records += size(syncing.group.members.len());
                 self.bytes += size(syncing.bytes.len());
-                let routes = Arc::clone(&self.args.routes.borrow());
-                syncing.report(&name, at, &routes);
+                let ArchiveArgs { routes, clock, .. } = &self.args;
+                let owners = Owners { routes: routes.clone(), clock: Arc::clone(clock) };
+                syncing.report(&name, at, &owners);
             }
             (Ok(()), None) => {}
             (Err(why), _) => self.put_back(syncing.into_group(), why),

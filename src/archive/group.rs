@@ -9,7 +9,7 @@ use super::publish::ClosedFile;
 use super::warc::ExchangeRecords;
 use crate::protocol::archive::StoreJob;
 use crate::protocol::shard::EndedReport;
-use crate::protocol::{Routes, ShardMsg};
+use crate::protocol::{Owners, Routes, ShardMsg};
 use crate::types::{ArchivePointer, Completion, ContentRecord, LeaseKind};
 use crate::world::Dice;
 
@@ -105,21 +105,21 @@ impl Syncing {
     }
 
     /// I7: the records are synced from `at` on, so the completions may become durable.
-    pub(super) fn report(self, file: &Arc<str>, at: u64, routes: &Routes) {
+    pub(super) fn report(self, file: &Arc<str>, at: u64, owners: &Owners) {
         let at = at + self.header_bytes;
         for waiting in self.group.waiting {
-            let StoreJob { response, mut completion, shard, permit } = waiting.job;
+            let StoreJob { response, mut completion, shard, permit, unheard } = waiting.job;
             let (offset, length) = waiting.place;
             let file = Arc::clone(file);
             let archive = ArchivePointer { file, offset: at + offset, length };
             if waiting.is_new {
-                tell_payload(&completion, archive.clone(), routes);
+                tell_payload(&completion, archive.clone(), &owners.routes.borrow());
             }
             completion.archive = Some(archive);
             let response = Some(Box::new(response));
             let report = EndedReport { completion, response, permit };
-            // When its shard is gone, the lease comes again from the shard's next owner.
-            shard.send_message(ShardMsg::Ended(Box::new(report))).ok();
+            unheard.heard();
+            owners.tell_end(&shard, report);
         }
     }
 }

@@ -106,9 +106,10 @@ pub(super) struct CrawlArgs {
     /// File of seeds, one URL a line, `-` for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) seeds: Option<PathBuf>,
-    /// Wait so long for hosts that cannot be asked yet
-    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = parse_duration)]
-    pub(super) patience: Duration,
+    /// Wait so long for hosts that cannot be asked yet [default: 60s, or as long as the crawl's own
+    /// delays ask for]
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub(super) patience: Option<Duration>,
     /// Serve the admin interface here while crawling; port 0 takes any free one
     #[arg(long, value_name = "ADDR")]
     pub(super) admin_listen: Option<SocketAddr>,
@@ -184,10 +185,12 @@ pub(super) struct SimulateArgs {
         value_parser = clap::value_parser!(u16).range(3..)
     )]
     pub(super) hosts: u16,
-    /// Faults to inject: responses that never come, exchanges that kill their worker, the whole
-    /// node killed at some moment
+    /// Faults to inject: responses that never come (lost), ends told twice (doubled), parsers that
+    /// stand still (parser), an object store (store) or a disk (disk) that fails for a while, a
+    /// clock that is set (clock), actors that die (panic), the whole node killed at some step
+    /// (crash); or all
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = fault_names())]
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<WantedFaults>,
 }
 
 /// Which daemon is asked; its token is taken from `MEHMAN_ADMIN_TOKEN`.
@@ -331,8 +334,31 @@ fn scope_modes() -> PossibleValuesParser {
     PossibleValuesParser::new(modes.map(ScopeMode::as_str))
 }
 
-fn fault_names() -> impl TypedValueParser<Value = Fault> {
-    PossibleValuesParser::new(Fault::ALL.map(Fault::as_str)).try_map(|name| name.parse::<Fault>())
+/// What one word of `--faults` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum WantedFaults {
+    /// Every class there is.
+    All,
+    /// One class.
+    One(Fault),
+}
+
+impl WantedFaults {
+    /// The classes.
+    pub(super) fn classes(&self) -> Vec<Fault> {
+        match self {
+            Self::All => Fault::ALL.to_vec(),
+            Self::One(fault) => vec![*fault],
+        }
+    }
+}
+
+fn fault_names() -> impl TypedValueParser<Value = WantedFaults> {
+    let names = Fault::ALL.map(Fault::as_str).into_iter().chain(["all"]);
+    PossibleValuesParser::new(names.collect::<Vec<_>>()).try_map(|name| match name.as_str() {
+        "all" => Ok(WantedFaults::All),
+        name => name.parse::<Fault>().map(WantedFaults::One),
+    })
 }
 
 /// Reads `A..B`; empty where B is not above A, which would check nothing.
@@ -436,7 +462,7 @@ mod tests {
         let Command::Crawl(crawl) = parsed("crawl --patience 1m30s").unwrap().command else {
             panic!("another command");
         };
-        assert_eq!(crawl.patience, Duration::from_secs(90));
+        assert_eq!(crawl.patience, Some(Duration::from_secs(90)));
         assert_eq!(admin_url("127.0.0.1:9000").unwrap().as_str(), "http://127.0.0.1:9000/");
     }
 }

@@ -10,6 +10,7 @@ use super::output::Output;
 use super::settings::{self, Overrides};
 use crate::config::{Config, ConfigFaults, Secrets};
 use crate::node;
+use crate::types::in_full;
 
 /// `config`.
 pub(super) fn run(
@@ -30,10 +31,12 @@ fn check(file: Option<&Path>, common: &Common, output: &Output) -> anyhow::Resul
     match settings::load_file(file, common, &Overrides::default()) {
         Ok(config) if !node::check(&config).is_empty() => beyond_this_build(&config, output),
         Ok(config) => {
+            let notes = node::without_effect(&config);
             if output.is_json() {
-                output.json(&json!({ "ok": true, "faults": [] }))?;
+                output.json(&json!({ "ok": true, "faults": [], "notes": notes }))?;
             } else {
                 output.line("ok");
+                notes.iter().for_each(|note| output.note(&format!("note: {note}")));
             }
             if config.crawlable().is_err() {
                 output.note(
@@ -56,10 +59,10 @@ fn beyond_this_build(config: &Config, output: &Output) -> anyhow::Result<Exit> {
     let faults = node::check(config);
     if output.is_json() {
         let faults: Vec<Value> =
-            faults.iter().map(|fault| json!({ "problem": fault.to_string() })).collect();
+            faults.iter().map(|fault| json!({ "problem": in_full(fault) })).collect();
         output.json(&json!({ "ok": false, "faults": faults }))?;
     } else {
-        faults.iter().for_each(|fault| output.note(&format!("error: {fault}")));
+        faults.iter().for_each(|fault| output.alert(&format!("error: {}", in_full(fault))));
     }
     Ok(Exit::Wrong)
 }

@@ -34,6 +34,12 @@ const POLL: Duration = Duration::from_millis(100);
 /// from one that was not asked yet to one that was is seen at the next look.
 const QUIET_POLLS: u32 = 3;
 
+/// What is left may wait so long, at least.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a delay may end late, beyond what it is.
+const SLACK: Duration = Duration::from_secs(5);
+
 /// Seeds given to the node at once.
 const BATCH: usize = 1000;
 
@@ -45,6 +51,9 @@ pub(super) const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Refused seeds that are shown one by one.
 const REFUSED_SHOWN_MAX: u64 = 20;
+
+/// So many are not open at once, so it is said what is done meanwhile.
+const MANY_SHARDS: u16 = 64;
 
 /// What is to be crawled.
 pub(super) struct Job {
@@ -73,10 +82,18 @@ pub(super) async fn run(
         Some(address) => Some(bind(address).await?),
         None => None,
     };
-    let job = Job { config: Arc::new(config), seeds, listener, patience: args.patience };
+    let patience = args.patience.unwrap_or_else(|| patience(&config));
+    let job = Job { config: Arc::new(config), seeds, listener, patience };
     let report = Box::pin(drive(job, output)).await?;
     report.print(output)?;
     Ok(report.exit())
+}
+
+/// The patience that nobody gave: a delay that is the crawl's own is no reason to give up.
+fn patience(config: &Config) -> Duration {
+    let politeness = config.politeness.for_everyone();
+    let own = politeness.min_delay.max(politeness.per_domain_min_delay);
+    PATIENCE.max(own.mul_f64(1.0 + politeness.jitter) + SLACK)
 }
 
 /// Lays the options over the configuration; refuses to crawl without a contact (R5).
@@ -121,6 +138,9 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
     let started = clock.now();
     let options =
         NodeOptions { config: Arc::clone(&job.config), purpose: Purpose::Crawl, reloader: None };
+    if job.config.frontier.shards >= MANY_SHARDS {
+        output.note(&format!("opening {} shards", job.config.frontier.shards));
+    }
     let mut node = tokio::select! {
         biased;
         _ = signals.next() => return Err(Interrupted.into()),
@@ -306,6 +326,14 @@ mod tests {
     }
 
     #[test]
+    fn a_crawl_is_as_patient_as_its_own_delays_ask() {
+        assert_eq!(patience(&Config::default()), PATIENCE);
+        let slow = "[politeness]\nper_domain_min_delay = \"70s\"\n";
+        let slow = Config::from_toml(slow, "test").unwrap();
+        assert_eq!(patience(&slow), Duration::from_secs(82));
+    }
+
+    #[test]
     fn options_win_and_recrawl_is_off() {
         let args = CrawlArgs {
             urls: Vec::new(),
@@ -314,7 +342,7 @@ mod tests {
             max_pages: Some(7),
             max_depth: Some(3),
             seeds: None,
-            patience: Duration::from_secs(60),
+            patience: None,
             admin_listen: None,
         };
         let common = Common { data: Some("there".into()), ..Common::default() };

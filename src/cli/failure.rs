@@ -56,7 +56,12 @@ fn is_configuration(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is::<ConfigFaults>()
         || matches!(
             node,
-            Some(NodeError::Setting { .. } | NodeError::RuleFile { .. } | NodeError::Shards { .. })
+            Some(
+                NodeError::Setting { .. }
+                    | NodeError::RuleFile { .. }
+                    | NodeError::Shards { .. }
+                    | NodeError::Several(_)
+            )
         )
 }
 

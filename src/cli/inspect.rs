@@ -59,7 +59,7 @@ pub(super) async fn hosts(
             pages(&client, "hosts", query, max).await?
         }
         Source::Directory(path) => {
-            let offline = offline(&path, &whereabouts)?;
+            let offline = offline(&path, &whereabouts).await?;
             let wanted = HostWish { state: args.state.as_deref(), domain };
             let found = offline.hosts(&wanted, max.saturating_add(1)).await?;
             listed(found, max, |(shard, id, _)| format!("{shard}-{id}"), |(_, _, line)| line)?
@@ -91,7 +91,7 @@ pub(super) async fn host(
             }
         }
         Source::Directory(path) => {
-            let offline = offline(&path, &whereabouts)?;
+            let offline = offline(&path, &whereabouts).await?;
             match offline.host(&args.key).await? {
                 Some(found) => serde_json::to_value(HostState::from(found))?,
                 None => {
@@ -142,7 +142,7 @@ pub(super) async fn urls(
             known(client.get(&["v1", "urls"], &[("url", url.to_string())]).await)?
         }
         Source::Directory(path) => {
-            let found = offline(&path, &whereabouts)?.url(&url).await?;
+            let found = offline(&path, &whereabouts).await?.url(&url).await?;
             found.map(|view| serde_json::to_value(UrlState::from(view))).transpose()?
         }
     };
@@ -192,7 +192,7 @@ async fn dead_list(
     let page = match whereabouts.source().await? {
         Source::Daemon(client) => pages(&client, "dead-letters", Vec::new(), max).await?,
         Source::Directory(path) => {
-            let letters = offline(&path, &whereabouts)?.dead(max.saturating_add(1)).await?;
+            let letters = offline(&path, &whereabouts).await?.dead(max.saturating_add(1)).await?;
             let cursor = |(shard, letter): &(_, DeadLetter)| format!("{shard}-{}", letter.entry.id);
             listed(letters, max, cursor, |(_, letter)| LetterItem::from(letter))?
         }
@@ -226,8 +226,8 @@ async fn dead_retry(args: &RetryArgs, common: &Common, output: &Output) -> anyho
     Ok(Exit::Failed)
 }
 
-fn offline(path: &Path, whereabouts: &Whereabouts) -> anyhow::Result<Offline> {
-    Offline::open(path, whereabouts.config())
+async fn offline(path: &Path, whereabouts: &Whereabouts) -> anyhow::Result<Offline> {
+    Offline::open(path, whereabouts.config()).await
 }
 
 /// Follows `next` until there are enough.

@@ -16,7 +16,7 @@ use crate::policy::robots::Rules;
 use crate::protocol::host::RobotsView;
 use crate::protocol::shard::{HostDetail, HostSummary};
 use crate::protocol::{HostPhase, HostView};
-use crate::storage::{DataDir, ShardStore, StoreOptions};
+use crate::storage::{DataDir, MadeShards, ShardStore, StoreOptions};
 use crate::types::{
     CrawlUrl, DeadLetter, HostCounts, HostId, HostKey, HostRecord, RobotsKept, RobotsRecord,
     ShardId, Timestamp, UrlId, UrlView, tally,
@@ -43,7 +43,7 @@ pub(super) struct Offline {
 
 impl Offline {
     /// Locks the directory; it is not made where there is none.
-    pub(super) fn open(path: &Path, config: &Config) -> anyhow::Result<Self> {
+    pub(super) async fn open(path: &Path, config: &Config) -> anyhow::Result<Self> {
         if !path.join("VERSION").is_file() {
             let told = format!("{} is not a data directory of mehman", path.display());
             return Err(WrongUse(told).into());
@@ -57,6 +57,7 @@ impl Offline {
             Some(url) => Objects::open(url)?,
             None => Objects::open_directory(&directory.shards())?,
         };
+        MadeShards::check(directory.path(), config.data.store.as_deref(), &objects).await?;
         let root = match &config.data.store {
             Some(url) => url::Url::parse(url)?.to_file_path().unwrap_or_default(),
             None => directory.shards(),

@@ -43,8 +43,8 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
     let announced = Announced::announce(&listener, &config.data.dir, output)?;
     let address = listener.local_addr()?;
     node.serve_admin(listener);
-    let epochs = node.epochs().await;
-    info!(%address, shards = config.frontier.shards, ?epochs, "started");
+    let epochs = brief(&node.epochs().await);
+    info!(%address, shards = config.frontier.shards, epochs, "started");
     let exit = watch(&node, &mut signals, common).await;
     tokio::select! {
         biased;
@@ -63,6 +63,14 @@ fn configure(common: &Common) -> Result<Config, ConfigFaults> {
     let config = settings::load(common, &Overrides::default())?;
     config.crawlable()?;
     Ok(config)
+}
+
+/// The terms of the shards; one number where all are the same, as after any start of one node.
+fn brief(epochs: &[u32]) -> String {
+    match epochs.split_first() {
+        Some((first, rest)) if rest.iter().all(|epoch| epoch == first) => first.to_string(),
+        _ => format!("{epochs:?}"),
+    }
 }
 
 /// Obeys signals until one of them, or a drain, ends the daemon.

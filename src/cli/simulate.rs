@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anyhow::Context as _;
 
-use super::arguments::SimulateArgs;
+use super::arguments::{SimulateArgs, WantedFaults};
 use super::failure::Exit;
 use super::output::Output;
 use super::text::counted;
@@ -19,9 +19,9 @@ pub(super) async fn run(args: &SimulateArgs, output: &Output) -> anyhow::Result<
             seed,
             hours: args.hours,
             hosts: args.hosts,
-            faults: args.faults.iter().copied().collect(),
+            faults: args.faults.iter().flat_map(WantedFaults::classes).collect(),
         };
-        let command = command(&options);
+        let command = options.command();
         // It needs a thread that belongs to no runtime: it has a runtime of its own.
         let played = tokio::task::spawn_blocking(move || play(&options)).await;
         let report = played
@@ -78,43 +78,17 @@ fn violated(report: &SimulationReport, command: &str) -> String {
     lines.join("\n")
 }
 
-/// The command that plays a run again.
-fn command(options: &SimulationOptions) -> String {
-    let SimulationOptions { seed, hours, hosts, faults } = options;
-    let mut command = format!("mehman simulate --seed {seed} --hours {hours} --hosts {hosts}");
-    if !faults.is_empty() {
-        let names: Vec<&str> = faults.iter().map(|fault| fault.as_str()).collect();
-        command.push_str(" --faults ");
-        command.push_str(&names.join(","));
-    }
-    command
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::cli::output::Form;
     use crate::cli::output::capture::output;
     use crate::simulation::Fault;
 
-    #[test]
-    fn the_command_that_plays_it_again_names_everything() {
-        let options = SimulationOptions {
-            seed: 7,
-            hours: 3,
-            hosts: 9,
-            faults: BTreeSet::from([Fault::Lost, Fault::Crash]),
-        };
-        let expected = "mehman simulate --seed 7 --hours 3 --hosts 9 --faults lost,crash";
-        assert_eq!(command(&options), expected);
-    }
-
     #[tokio::test]
     async fn a_run_is_one_line() {
-        let args =
-            SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults: vec![Fault::Lost] };
+        let lost = WantedFaults::One(Fault::Lost);
+        let args = SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults: vec![lost] };
         let (output, results, notes) = output(Form::Text);
         assert_eq!(run(&args, &output).await.unwrap(), Exit::Done);
         let text = results.text();

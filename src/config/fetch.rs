@@ -40,6 +40,16 @@ words! {
     }
 }
 
+words! {
+    /// What becomes of a body that nothing here parses.
+    pub enum UnreadTypes {
+        /// The exchange ends at its head.
+        Stop = "stop",
+        /// It is archived like any other.
+        Store = "store",
+    }
+}
+
 section! {
     /// How pages are fetched.
     pub struct Fetch {
@@ -60,6 +70,9 @@ section! {
         /// What becomes of a longer body: `"truncate"` keeps and parses what fits, `"skip"`
         /// keeps nothing.
         oversize: Oversize = Oversize::Truncate;
+        /// What becomes of types that nothing here parses, such as pictures: `"stop"` reads their
+        /// head only, `"store"` archives them whole.
+        unread_types: UnreadTypes = UnreadTypes::Stop;
         /// Redirects followed in a row. Each hop is a URL of its own host, with that host's
         /// politeness.
         max_redirects: u8 = 5, within(0..=50);

@@ -29,7 +29,7 @@ pub use cluster::{Cluster, CoordinatorKind, Frontier};
 pub use data::Data;
 pub use diff::{ConfigChange, Effect};
 pub use faults::{ConfigFaults, Fault, Origin};
-pub use fetch::{Dns, Fetch, Oversize};
+pub use fetch::{Dns, Fetch, Oversize, UnreadTypes};
 pub use identity::{Admin, Identity};
 pub use keys::Key;
 pub use limits::{Limits, LongUnreachable, Retry, Robots};

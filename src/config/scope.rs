@@ -37,7 +37,8 @@ section! {
         /// Length of a URL in bytes.
         max_url_length: u32 = 2000, within(16..=65_536);
         /// Links that are followed, by the element that carries them; all are recorded.
-        /// `link-rel` means next, prev, alternate and canonical.
+        /// `link-rel` means next, prev, alternate and canonical. What sitemaps and feeds list is
+        /// always followed.
         follow_links: Vec<LinkKind> = vec![
             LinkKind::A,
             LinkKind::Area,

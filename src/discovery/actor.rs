@@ -71,6 +71,7 @@ struct Part {
 }
 
 enum Then {
+    Rest,
     Publish(Box<ParsedPage>, u32),
     AnswerSeeds(Vec<SeedAnswer>, Answer<Vec<SeedAnswer>>),
 }
@@ -107,8 +108,10 @@ impl Actor for DiscoveryActor {
         msg: DiscoveryMsg,
         state: &mut DiscoveryState,
     ) -> Result<(), ActorProcessingErr> {
+        state.world.clock.step("discovery");
         match msg {
             DiscoveryMsg::Seeds(seeds, answer) => state.seeds(&me, &seeds, answer),
+            DiscoveryMsg::Sitemaps(host, sitemaps) => state.sitemaps(&me, &host, &sitemaps),
             DiscoveryMsg::Page(page) => state.page(&me, page),
             DiscoveryMsg::Admitted { batch, shard, answer } => {
                 state.admitted(batch, shard, answer);
@@ -145,6 +148,23 @@ impl DiscoveryState {
         }
         self.view.judged += u64::try_from(seeds.len()).unwrap_or(0);
         self.ask(me, parts, Then::AnswerSeeds(answers, answer));
+    }
+
+    fn sitemaps(&mut self, me: &ActorRef<DiscoveryMsg>, host: &HostKey, sitemaps: &[String]) {
+        let now = self.world.clock.now();
+        let settings = Arc::clone(&self.settings.borrow());
+        let mut parts = BTreeMap::new();
+        for sitemap in sitemaps {
+            self.view.judged += 1;
+            match judge::sitemap(sitemap, host, &mut self.scope, &settings, now) {
+                Ok(candidate) => {
+                    self.view.offered += 1;
+                    self.put(&mut parts, candidate, 0);
+                }
+                Err(_) => self.view.refused += 1,
+            }
+        }
+        self.ask(me, parts, Then::Rest);
     }
 
     fn page(&mut self, me: &ActorRef<DiscoveryMsg>, mut page: Box<ParsedPage>) {
@@ -240,11 +260,14 @@ impl DiscoveryState {
     /// All links are durable: the page may be published (I7).
     fn finish(&self, then: Then) {
         match then {
+            Then::Rest => {}
             Then::AnswerSeeds(answers, port) => port.send(answers),
             Then::Publish(page, links) => {
                 let ParsedPage { row, document, reasons, shard, permit, .. } = *page;
                 let routes = self.routes.borrow();
+                // B6: a shard that was opened anew has given the page to a parser once more.
                 let route = routes.route(&row.url.host_key());
+                let route = route.filter(|route| route.shard.get_id() == shard.get_id());
                 let finished = FinishedPage { row, document, links, reasons, shard, permit };
                 if let Some(route) = route {
                     // Without an output the row stays, and the page is parsed again later.

@@ -6,10 +6,14 @@ use crate::policy::scope::Scope;
 use crate::policy::traps::trap;
 use crate::protocol::discovery::{FoundLink, Seed};
 use crate::protocol::shard::Candidate;
-use crate::types::{CrawlUrl, LinkKind, Reason, Timestamp, ToParse, UrlRecord};
+use crate::types::{CrawlUrl, HostKey, LinkKind, Reason, Timestamp, ToParse, UrlRecord};
 
 /// Bands of seeds by their priority: the first for 0.75 and more, the last below 0.25.
 const SEED_BAND: u8 = 0;
+/// Where every host has its rules.
+const ROBOTS_PATH: &str = "/robots.txt";
+/// A sitemap is no seed: what it redirects to does not widen the scope.
+const SITEMAP_DEPTH: u16 = 1;
 /// The last band.
 const LAST_BAND: u8 = 3;
 
@@ -64,6 +68,43 @@ pub(super) fn seed(
     Ok(candidate(record, true))
 }
 
+/// R3: judges a Sitemap line of a host's robots.txt. It may lie on another host, as sitemaps.org
+/// allows: what counts is that the host which names it belongs to the crawl.
+pub(super) fn sitemap(
+    line: &str,
+    host: &HostKey,
+    scope: &mut Scope,
+    settings: &DiscoverySettings,
+    now: Timestamp,
+) -> Result<Candidate, Reason> {
+    let robots = CrawlUrl::parse(&format!("{host}{ROBOTS_PATH}"))?;
+    let url = robots.join(line)?;
+    scope.judge(&robots, SITEMAP_DEPTH)?;
+    refuse_trap(&url, settings)?;
+    let record = UrlRecord {
+        url,
+        depth: SITEMAP_DEPTH,
+        band: band_of_depth(SITEMAP_DEPTH),
+        order: order(SITEMAP_DEPTH, now),
+        redirects: 0,
+        discovered_from: Some(robots),
+        discovered_at: now,
+    };
+    Ok(candidate(record, false))
+}
+
+/// P3: an entry is of the sitemap's own host, or of the host whose robots.txt names the sitemap.
+fn is_own_entry(entry: &CrawlUrl, sitemap: &ToParse) -> bool {
+    let name = |url: &CrawlUrl| {
+        let key = url.host_key();
+        key.host().strip_prefix("www.").unwrap_or(key.host()).to_owned()
+    };
+    let named_by = sitemap.discovered_from.as_ref();
+    let named_by = named_by.filter(|from| from.path_and_query() == ROBOTS_PATH);
+    let entry = name(entry);
+    entry == name(&sitemap.url) || named_by.is_some_and(|from| entry == name(from))
+}
+
 /// Judges a link of a page.
 pub(super) fn link(
     link: FoundLink,
@@ -93,9 +134,13 @@ pub(super) fn link(
         | LinkKind::Media
         | LinkKind::Form
         | LinkKind::Cite
-        | LinkKind::Sitemap
         | LinkKind::Feed => (page.depth.saturating_add(1), 0),
+        // An index and its sitemaps are one list: what they name is one step away, no more.
+        LinkKind::Sitemap => (page.depth.max(SITEMAP_DEPTH), 0),
     };
+    if link.kind == LinkKind::Sitemap && !is_own_entry(&link.url, page) {
+        return Err(Reason::ForeignEntry);
+    }
     if redirects > settings.max_redirects {
         return Err(Reason::TooManyRedirects { max: settings.max_redirects });
     }
@@ -209,6 +254,49 @@ mod tests {
             why("http://a.test/b", LinkKind::Redirect, false, &page(0, 5)),
             Reason::TooManyRedirects { max: 5 }
         );
+    }
+
+    #[test]
+    fn a_sitemap_line_counts_where_its_host_belongs_to_the_crawl() {
+        let settings = settings();
+        let host = HostKey::parse("http://a.test").unwrap();
+        let judge = |line: &str, host: &HostKey| {
+            let mut scope = scope(&settings);
+            sitemap(line, host, &mut scope, &settings, Timestamp::EPOCH)
+        };
+        for line in ["http://a.test/map.xml", "/map.xml", "https://cdn.test/a/map.xml.gz"] {
+            let found = judge(line, &host).unwrap();
+            assert_eq!((found.record.depth, found.is_seed), (1, false));
+            let from = found.record.discovered_from.unwrap();
+            assert_eq!(from.as_str(), "http://a.test/robots.txt");
+        }
+        let other = HostKey::parse("http://b.test").unwrap();
+        assert!(matches!(judge("/map.xml", &other), Err(Reason::OutOfScope { .. })));
+        assert!(judge("ftp://a.test/map.xml", &host).is_err());
+    }
+
+    #[test]
+    fn a_sitemap_names_its_own_host_and_the_host_that_names_it() {
+        let mut settings = settings();
+        settings.follow = BTreeSet::from([LinkKind::Sitemap, LinkKind::Feed]);
+        let mut scope = scope(&settings);
+        scope.add_seed(&CrawlUrl::parse("http://b.test/").unwrap());
+        let mut map = page(1, 0);
+        let mut judge = |target: &str, kind, map: &ToParse| {
+            link(found(target, kind, false), map, &mut scope, &settings, Timestamp::EPOCH)
+                .map(|candidate| candidate.record.depth)
+        };
+        for own in ["http://a.test/1", "https://www.a.test/1"] {
+            let judged = judge(own, LinkKind::Sitemap, &map);
+            assert!(!matches!(judged, Err(Reason::ForeignEntry)), "{own}");
+        }
+        assert_eq!(judge("http://a.test/1", LinkKind::Sitemap, &map), Ok(1), "one step away");
+        assert_eq!(judge("http://b.test/1", LinkKind::Sitemap, &map), Err(Reason::ForeignEntry));
+        assert_eq!(judge("http://b.test/1", LinkKind::Feed, &map), Ok(2), "a feed may link");
+        map.discovered_from = Some(CrawlUrl::parse("http://b.test/robots.txt").unwrap());
+        assert_eq!(judge("http://b.test/1", LinkKind::Sitemap, &map), Ok(1));
+        map.discovered_from = Some(CrawlUrl::parse("http://b.test/page").unwrap());
+        assert_eq!(judge("http://b.test/1", LinkKind::Sitemap, &map), Err(Reason::ForeignEntry));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct DiscoverySettings {
     pub scope: ScopeSettings,
     /// `[traps]`.
     pub traps: TrapSettings,
-    /// `scope.follow_links`, redirects always among them.
+    /// `scope.follow_links`; redirects and the entries of sitemaps and feeds always among them.
     pub follow: BTreeSet<LinkKind>,
     /// `fetch.max_redirects`.
     pub max_redirects: u8,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::robots;
 use super::settings::condition;
-use crate::policy::retry_after::retry_after;
+use crate::policy::retry_after::{retry_after, time_of_site};
 use crate::types::{
     Completion, Headers, Lease, LeaseKind, Outcome, Reason, Truncation, Validators, header,
 };
@@ -103,10 +103,11 @@ fn validators(lease: &Lease, got: &Exchanged, outcome: Outcome) -> Option<Valida
     (is_kept && found != Validators::default()).then_some(found)
 }
 
-/// F7: how long the site asked to stay away, whatever the status of its refusal or redirect.
+/// F7: how long the site asked to stay away, whatever the status of its refusal or redirect. A date
+/// is counted from the site's own, where it says what time it is (A4): our clock may be wrong.
 fn asked_wait(got: &Exchanged) -> Option<Duration> {
     let value = header(&got.headers, "retry-after").filter(|_| got.status >= 300)?;
-    retry_after(value, got.ended_at)
+    retry_after(value, time_of_site(header(&got.headers, "date"), got.ended_at))
 }
 
 /// R2: the rules themselves, where they came whole or were cut at their bound.

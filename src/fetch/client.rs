@@ -156,7 +156,7 @@ impl ReqwestExchange {
         let headers = response.headers();
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let unwanted = text(CONTENT_TYPE).filter(|content_type| {
-            response.status().is_success() && !request.wanted.takes(content_type)
+            response.status().is_success() && !request.wanted.takes(&request.url, content_type)
         });
         if let Some(content_type) = unwanted {
             let why = Reason::UnwantedType { content_type: content_type.to_owned() };

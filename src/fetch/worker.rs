@@ -16,7 +16,9 @@ use super::classify;
 use super::settings::FetchSettings;
 use crate::protocol::archive::StoreJob;
 use crate::protocol::shard::EndedReport;
-use crate::protocol::{AddressMsg, ArchiveMsg, Credit, FetchJob, FetchMsg, Permit, ShardMsg, ask};
+use crate::protocol::{
+    AddressMsg, ArchiveMsg, Credit, FetchJob, FetchMsg, Owners, Permit, Unheard, ask,
+};
 use crate::supervise::{Loss, Seat, WorkerKind};
 use crate::types::{Completion, Lease, Outcome, Reason, Response, Timestamp};
 use crate::world::{Clock, Exchange, ExchangeFailure, Exchanged};
@@ -39,6 +41,8 @@ pub struct FetchContext {
     pub settings: watch::Receiver<Arc<FetchSettings>>,
     /// The archive that takes responses now; another after it had to be restarted.
     pub archive: watch::Receiver<ActorRef<ArchiveMsg>>,
+    /// Who hears how an exchange ended.
+    pub owners: Owners,
     /// Memory for bodies on their way from here to the parser, in KiB.
     pub bodies: Credit,
     /// What a body takes of them at least: so much that the credit is spent before the parsers'
@@ -105,7 +109,7 @@ impl WorkerKind for Fetchers {
             Stage::Left { sent_at, ended_at } => (Some(sent_at), ended_at),
         };
         let outcome = Outcome::Cancelled;
-        close(&held, ExchangeFailure { outcome, reason, sent_at, ended_at });
+        close(&held, ExchangeFailure { outcome, reason, sent_at, ended_at }, &self.context.owners);
     }
 }
 
@@ -149,6 +153,7 @@ impl FetchState {
     }
 
     async fn serve(&self, job: FetchJob) {
+        self.context.clock.step("fetch");
         let now = || self.context.clock.now();
         let unsent =
             |(outcome, reason)| ExchangeFailure { outcome, reason, sent_at: None, ended_at: now() };
@@ -213,12 +218,13 @@ impl FetchState {
 
     /// W-3: the response goes to the archive once there is memory for it.
     async fn hand_on(&self, job: FetchJob, got: Exchanged, completion: Completion) {
-        let (sent_at, ended_at) = (Some(got.sent_at), got.ended_at);
         let room = kibibytes(got.body.len()).max(self.context.body_place_kib);
         let permit = self.context.bodies.take(room).await;
         let response = response(Arc::clone(&job.lease), got);
         let shard = job.shard;
-        let mut store = Box::new(StoreJob { response, completion, shard, permit });
+        let owners = &self.context.owners;
+        let unheard = Unheard::of(&response, completion.retry_after, &shard, owners);
+        let mut store = Box::new(StoreJob { response, completion, shard, permit, unheard });
         for _ in 0..STORE_TRIES {
             let archive = self.context.archive.borrow().clone();
             match archive.send_message(ArchiveMsg::Store(store)) {
@@ -232,20 +238,20 @@ impl FetchState {
             }
             self.context.clock.sleep(ASK_AGAIN).await;
         }
-        let (outcome, reason) = (Outcome::Cancelled, Reason::WorkerDied);
-        self.end(ExchangeFailure { outcome, reason, sent_at, ended_at });
+        // W-2: a response that is dropped tells its shard itself.
+        self.seat.release();
     }
 
     /// W-2: the end of a job of which nothing is stored.
     fn end(&self, failure: ExchangeFailure) {
         if let Some(held) = self.seat.release() {
-            close(&held, failure);
+            close(&held, failure, &self.context.owners);
         }
     }
 }
 
 /// Tells the address, unless it has heard, and the shard.
-fn close(held: &FetchHeld, failure: ExchangeFailure) {
+fn close(held: &FetchHeld, failure: ExchangeFailure, owners: &Owners) {
     let FetchHeld { job, stage } = held;
     match stage {
         Stage::Waiting | Stage::Sent(_) => {
@@ -255,8 +261,7 @@ fn close(held: &FetchHeld, failure: ExchangeFailure) {
     }
     let completion = classify::failed(&job.lease, failure);
     let report = EndedReport { completion, response: None, permit: Permit::free() };
-    // A shard that is gone lets its leases run out.
-    job.shard.send_message(ShardMsg::Ended(Box::new(report))).ok();
+    owners.tell_end(&job.shard, report);
 }
 
 /// The place at the address is free again.

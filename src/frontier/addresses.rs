@@ -72,6 +72,7 @@ impl Actor for AddressActor {
         msg: AddressMsg,
         state: &mut AddressState,
     ) -> Result<(), ActorProcessingErr> {
+        state.world.clock.step("address");
         match msg {
             AddressMsg::Ask { address, lease, not_before, answer } => {
                 state.ask(address, lease, not_before, answer);

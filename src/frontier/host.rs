@@ -61,6 +61,7 @@ impl Actor for HostActor {
     }
 
     async fn handle(&self, me: ActorRef<HostMsg>, msg: HostMsg, host: &mut HostState) -> Handled {
+        host.world.clock.step("host");
         match msg {
             HostMsg::Offer(lease) => host.step(HostEvent::Offered(lease)),
             HostMsg::Admitted(entries) => host.step(HostEvent::Admitted(entries)),

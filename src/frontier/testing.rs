@@ -13,7 +13,7 @@ mod fakes;
 mod judge;
 mod setting;
 
-pub(super) use judge::assert_polite;
+pub(super) use judge::{assert_polite, published};
 pub(super) use setting::Setting;
 
 use fakes::{FlakyStore, LoadedDice, LoadedSnapshots, NoExchange, Nobody, Table, WatchfulClock};
@@ -21,9 +21,7 @@ use fakes::{FlakyStore, LoadedDice, LoadedSnapshots, NoExchange, Nobody, Table, 
 use super::{AddressActor, AddressArgs, FrontierSettings, ShardActor, ShardArgs, SharedQuota};
 use crate::policy::normalise;
 use crate::policy::quota::Quota;
-use crate::protocol::shard::{
-    Admission, AdmitBatch, Candidate, EndedReport, PublishedBatch, PublishedPage, ShardView,
-};
+use crate::protocol::shard::{Admission, AdmitBatch, Candidate, EndedReport, ShardView};
 use crate::protocol::{
     AddressMsg, Answer, FetchJob, OutputMsg, ParseJob, Permit, Routes, ShardMsg, ShardRoute,
 };
@@ -195,22 +193,26 @@ impl Rig {
         rig
     }
 
+    /// Opens the store of a shard that is not running.
+    pub(super) async fn store(&self, shard: u16) -> ShardStore {
+        let options = StoreOptions {
+            objects: self.objects.clone(),
+            path: shard.to_string(),
+            clock: Arc::clone(&self.world.clock),
+            seed: 7,
+            memory_bytes_max: 16 << 20,
+            cache: None,
+            shard: ShardId(shard),
+        };
+        ShardStore::open(options).await.unwrap()
+    }
+
     /// Opens every shard.
     pub(super) async fn open(&mut self) {
         self.shards.clear();
         self.stores.clear();
         for shard in 0..self.setting.shards {
-            let store = ShardStore::open(StoreOptions {
-                objects: self.objects.clone(),
-                path: shard.to_string(),
-                clock: Arc::clone(&self.world.clock),
-                seed: 7,
-                memory_bytes_max: 16 << 20,
-                cache: None,
-                shard: ShardId(shard),
-            })
-            .await
-            .unwrap();
+            let store = self.store(shard).await;
             self.stores.push(store.clone());
             let args = ShardArgs {
                 shard: ShardId(shard),
@@ -491,10 +493,4 @@ pub(super) fn completion(
     }
     completion.robots_body = reply.robots.map(|text| bytes::Bytes::from_static(text.as_bytes()));
     completion
-}
-
-pub(super) fn published(job: ParseJob) -> ShardMsg {
-    let page = PublishedPage { row: job.row, links: 0, duplicate_of: None, parser_version: 1 };
-    let answer = Answer::ignored();
-    ShardMsg::Published(Box::new(PublishedBatch { pages: vec![page], outputs: Vec::new(), answer }))
 }

@@ -6,8 +6,8 @@ use ractor::SpawnErr;
 use thiserror::Error;
 
 use crate::fetch::{ConnectError, ResolverError};
-use crate::storage::{DirectoryError, SnapshotsError, StoreError};
-use crate::types::ShardId;
+use crate::storage::{DirectoryError, MadeShardsError, SnapshotsError, StoreError};
+use crate::types::{ShardId, in_full};
 use crate::world::ObjectsError;
 
 /// A node cannot start, or could not stop cleanly.
@@ -16,6 +16,9 @@ pub enum NodeError {
     /// The data directory is in use, newer, or damaged.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// Shards that the data directory had are not where they were.
+    #[error(transparent)]
+    MadeShards(#[from] MadeShardsError),
     /// `data.store` cannot be opened.
     #[error(transparent)]
     Objects(#[from] ObjectsError),
@@ -56,6 +59,9 @@ pub enum NodeError {
         #[source]
         source: std::io::Error,
     },
+    /// More than one of these.
+    #[error("{}", one_a_line(.0))]
+    Several(Vec<NodeError>),
     /// The data directory was made with another number of shards.
     #[error(
         "`frontier.shards` is {wanted}, and this data directory was made with {found}: the number \
@@ -86,7 +92,20 @@ pub enum NodeError {
     Unclean(String),
 }
 
+/// Each on a line of its own, with its cause.
+fn one_a_line(faults: &[NodeError]) -> String {
+    faults.iter().map(|fault| in_full(fault)).collect::<Vec<_>>().join("\n  and: ")
+}
+
 impl NodeError {
+    /// Faults found together, of which there is at least one.
+    pub(super) fn of_faults(mut faults: Vec<Self>) -> Self {
+        match faults.len() {
+            1 => faults.remove(0),
+            _ => Self::Several(faults),
+        }
+    }
+
     /// An actor that cannot start says why; ractor would call it a panic.
     pub(super) fn not_started(actor: &str, why: SpawnErr) -> Self {
         let why = match why {

@@ -9,6 +9,7 @@ mod settings;
 mod plan;
 mod part;
 mod shards;
+mod effect;
 mod root;
 mod orders;
 mod progress;
@@ -16,6 +17,7 @@ mod shutdown;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorRef};
 use tokio::net::TcpListener;
@@ -26,16 +28,18 @@ use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadRep
 use crate::config::Config;
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
-use crate::protocol::{DiscoveryMsg, RootMsg, ask};
-use crate::storage::{DataDir, SledSnapshots};
-use crate::types::Timestamp;
+use crate::protocol::{DiscoveryMsg, RootMsg, RoutesWatch, ask};
+use crate::storage::{DataDir, MadeShards, SledSnapshots};
+use crate::types::{ShardId, Timestamp};
 use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
 
 use plan::Plan;
 use root::RootActor;
 
+pub use effect::without_effect;
 pub use error::NodeError;
 pub use orders::Reloader;
+pub(crate) use plan::Taps;
 pub use progress::Progress;
 
 /// Orders of the admin interface that wait.
@@ -60,15 +64,15 @@ pub struct NodeOptions {
     pub reloader: Option<Reloader>,
 }
 
-/// Everything in a configuration that this build cannot do, or that a file it names makes wrong.
+/// Everything in a configuration that this build cannot do, or that a file it names makes wrong, in
+/// the order of `config/default.toml`.
 pub fn check(config: &Config) -> Vec<NodeError> {
-    let checks = [
-        settings::discovery(config).err(),
-        settings::archive(config).err(),
-        settings::parse(config).err(),
-        settings::coordinator(config).err(),
-    ];
-    checks.into_iter().flatten().chain(settings::output_faults(config)).collect()
+    let mut faults: Vec<NodeError> = settings::extractors(config).filter_map(Result::err).collect();
+    faults.extend(settings::scope_rules(config).err().into_iter().flatten());
+    faults.extend(settings::archive(config).err());
+    faults.extend(settings::coordinator(config).err());
+    faults.extend(settings::output_faults(config));
+    faults
 }
 
 /// A running node.
@@ -96,8 +100,9 @@ impl Node {
     /// made; a setting is wrong.
     pub async fn start(options: NodeOptions) -> Result<Self, NodeError> {
         let config = &options.config;
-        if let Some(fault) = check(config).into_iter().next() {
-            return Err(fault);
+        let faults = check(config);
+        if !faults.is_empty() {
+            return Err(NodeError::of_faults(faults));
         }
         let coordinator = settings::coordinator(config)?;
         let directory = DataDir::open(&config.data.dir)?;
@@ -107,6 +112,8 @@ impl Node {
             Some(url) => Objects::open(url)?,
             None => Objects::open_directory(&directory.shards())?,
         };
+        let store = config.data.store.as_deref();
+        let mut made = MadeShards::check(directory.path(), store, &objects).await?;
         let egress = settings::egress(config);
         let exchange = ReqwestExchange::new(settings::connect(config), egress, Arc::clone(&clock))?;
         let world = World {
@@ -120,9 +127,17 @@ impl Node {
             clock,
         };
         let mut node = Self::start_in(options, world).await?;
+        let opened = made.opened((0..node.plan.config().frontier.shards).map(ShardId));
         node.snapshots = Some(snapshots);
         node.directory = Some(directory);
-        Ok(node)
+        match opened {
+            Ok(()) => Ok(node),
+            Err(failure) => {
+                // What is told is why it does not start, however it stopped.
+                node.stop(Duration::ZERO).await.ok();
+                Err(failure.into())
+            }
+        }
     }
 
     /// Starts a node in a world of the caller's: for tests and simulations.
@@ -130,6 +145,18 @@ impl Node {
     /// # Errors
     /// As [`Node::start`].
     pub async fn start_in(options: NodeOptions, world: World) -> Result<Self, NodeError> {
+        Self::start_tapped(options, world, None).await
+    }
+
+    /// As [`Node::start_in`], with somebody between its shards and its workers.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub(crate) async fn start_tapped(
+        options: NodeOptions,
+        world: World,
+        taps: Option<Taps>,
+    ) -> Result<Self, NodeError> {
         let NodeOptions { config, purpose, reloader } = options;
         let config = match purpose {
             Purpose::Serve => config,
@@ -139,7 +166,12 @@ impl Node {
                 Arc::new(config)
             }
         };
-        let plan = Arc::new(Plan::new(config, world)?);
+        let mut plan = Plan::new(config, world)?;
+        if let Some(taps) = taps {
+            plan.fetch_jobs.tap(taps.fetch);
+            plan.parse_jobs.tap(taps.parse);
+        }
+        let plan = Arc::new(plan);
         let (root, root_task) = Actor::spawn(None, RootActor, Arc::clone(&plan))
             .await
             .map_err(root::why_not_started)?;
@@ -205,6 +237,11 @@ impl Node {
                 tracing::error!(%error, "admin interface ended");
             }
         }));
+    }
+
+    /// Where its actors are.
+    pub(crate) fn routes(&self) -> RoutesWatch {
+        self.plan.routes.subscribe()
     }
 
     /// Gives seeds to the crawl; durable when it answers.

@@ -38,6 +38,24 @@ impl<T> Channel<T> {
         let (sender, receiver) = async_channel::bounded(bound.max(1));
         Self { sender, receiver }
     }
+
+    /// Whatever is sent comes out at the tap, and only what the tap passes on is received.
+    pub(super) fn tap(&mut self, tap: Tap<T>) {
+        let (passed, receiver) = async_channel::bounded(1);
+        tap(std::mem::replace(&mut self.receiver, receiver), passed);
+    }
+}
+
+/// Takes what one side sends, and passes it on to the other.
+pub(crate) type Tap<T> =
+    Box<dyn FnOnce(async_channel::Receiver<T>, async_channel::Sender<T>) + Send>;
+
+/// What stands between the shards and the workers of a node, for a simulation.
+pub(crate) struct Taps {
+    /// Between shards and fetchers.
+    pub(crate) fetch: Tap<FetchJob>,
+    /// Between shards and parsers.
+    pub(crate) parse: Tap<ParseJob>,
 }
 
 /// The newest settings of each stage.

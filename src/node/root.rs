@@ -7,39 +7,43 @@
 //!   so the shards come back with it, and parse them again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::watch;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use super::error::NodeError;
 use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
-use super::shards;
+use super::shards::{self, OpenShard};
 use crate::archive::{ArchiveActor, ArchiveArgs};
 use crate::discovery::{DiscoveryActor, DiscoveryArgs};
 use crate::fetch::{FetchContext, Fetchers};
 use crate::frontier::{
     AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor, ShardArgs,
 };
-use crate::output::{OutputActor, OutputArgs};
+use crate::output::{OutputActor, OutputArgs, Turn};
 use crate::parse::{ParseContext, Parsers};
 use crate::protocol::root::ActorNode;
 use crate::protocol::{
-    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, RegistryMsg, RootMsg, ShardMsg, ShardRoute, ask,
+    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, Owners, RegistryMsg, RootMsg, ShardMsg,
+    ShardRoute, ask,
 };
-use crate::storage::{ShardStore, StoreOptions};
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
 use crate::types::{HostKey, ShardId, Timestamp};
 
 /// The pool that is started when all else is.
 pub(super) const STARTED_LAST: &str = "parse";
-/// A shard that cannot be opened is tried again after this.
+/// A shard or an archive that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
+/// How often a long start says how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
 /// Owners of address clocks: a few, so that one busy address does not hold up all.
 const ADDRESS_OWNERS: u16 = 4;
 
@@ -59,6 +63,8 @@ pub(super) struct RootState {
     restarts: BTreeMap<Part, u64>,
     /// The shards were open before: leases found in a store may still be in flight here.
     reopening: bool,
+    /// Whose turn it is to write the outputs of each shard.
+    turns: BTreeMap<ShardId, Turn>,
     /// Shards that are being opened again, and since when they are away.
     away: BTreeMap<ShardId, Timestamp>,
 }
@@ -85,6 +91,7 @@ impl Actor for RootActor {
             ids: BTreeMap::new(),
             restarts: BTreeMap::new(),
             reopening: false,
+            turns: BTreeMap::new(),
             away: BTreeMap::new(),
         };
         root.start_all().await?;
@@ -94,6 +101,7 @@ impl Actor for RootActor {
     async fn handle(&self, _me: ActorRef<RootMsg>, msg: RootMsg, root: &mut RootState) -> Handled {
         match msg {
             RootMsg::ReopenShard(shard) => root.reopen(shard).await,
+            RootMsg::ReopenArchive => root.reopen_archive().await,
             RootMsg::Observe(answer) => root.observe(answer),
         }
         Ok(())
@@ -129,9 +137,7 @@ impl RootState {
         let shards = self.plan.config().frontier.shards;
         let coordinator = Arc::clone(&self.plan.world.coordinator);
         let owned = coordinator.own(shards).await.map_err(NodeError::Coordinator)?;
-        for ownership in owned {
-            self.start_shard(ownership.shard).await?;
-        }
+        self.start_shards(owned.iter().map(|ownership| ownership.shard).collect()).await?;
         self.reopening = true;
         self.start_discovery().await?;
         self.start_archive().await?;
@@ -183,19 +189,26 @@ impl RootState {
         Ok(())
     }
 
-    /// the store is opened, the outputs are cut to what it has committed, then it grants.
-    async fn start_shard(&mut self, shard: ShardId) -> Result<(), NodeError> {
-        let plan = Arc::clone(&self.plan);
-        let open = |source| NodeError::Store { shard, source: Box::new(source) };
-        let store = ShardStore::open(store_options(&plan, shard)).await.map_err(open)?;
-        shards::agree(&store, plan.config().frontier.shards).await?;
-        let outputs = settings::outputs(&plan.config())?;
-        let mut committed = Vec::new();
-        for output in &outputs {
-            if let Some(state) = store.output(&output.name).await.map_err(open)? {
-                committed.push((output.name.clone(), state));
+    /// All shards of this node, whose stores are opened side by side.
+    async fn start_shards(&mut self, owned: Vec<ShardId>) -> Result<(), NodeError> {
+        let (clock, all) = (Arc::clone(&self.plan.world.clock), owned.len());
+        let mut told = clock.now();
+        info!(shards = all, "opening shards");
+        let mut opened = pin!(shards::open_all(&self.plan, owned).enumerate());
+        while let Some((number, open)) = opened.next().await {
+            self.start_shard(open?).await?;
+            if clock.now().since(told) >= TELL_EVERY {
+                told = clock.now();
+                info!(opened = number + 1, of = all, "opening shards");
             }
         }
+        Ok(())
+    }
+
+    /// its store is open, the outputs are cut to what it has committed, then it grants.
+    async fn start_shard(&mut self, open: OpenShard) -> Result<(), NodeError> {
+        let plan = Arc::clone(&self.plan);
+        let OpenShard { shard, store, outputs, committed } = open;
         let args = OutputArgs {
             shard,
             spool: Arc::clone(&plan.world.spool),
@@ -203,6 +216,7 @@ impl RootState {
             outputs,
             committed,
             metrics: Arc::clone(&plan.metrics),
+            turn: Arc::clone(self.turns.entry(shard).or_default()),
         };
         let started = Actor::spawn_linked(None, OutputActor, args, self.me.get_cell()).await;
         let (output, _) = started.map_err(failed("outputs"))?;
@@ -293,6 +307,10 @@ impl RootState {
             exchange: Arc::clone(&plan.world.exchange),
             settings: plan.settings.fetch.subscribe(),
             archive: archive.subscribe(),
+            owners: Owners {
+                routes: plan.routes.subscribe(),
+                clock: Arc::clone(&plan.world.clock),
+            },
             bodies: plan.bodies.clone(),
             body_place_kib: plan.body_place_kib(),
         };
@@ -366,7 +384,10 @@ impl RootState {
                 }
                 restarted
             }
-            Part::Archive => self.start_archive().await,
+            Part::Archive => {
+                self.reopen_archive().await;
+                Ok(())
+            }
             Part::Fetchers => self.start_fetchers().await,
             Part::Parsers => self.start_parsers().await,
         };
@@ -386,14 +407,32 @@ impl RootState {
                 cell.kill();
             }
         }
-        if let Err(failure) = self.start_shard(shard).await {
+        let plan = Arc::clone(&self.plan);
+        let started = match shards::open(&plan, shard).await {
+            Ok(open) => self.start_shard(open).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = started {
             warn!(%shard, %failure, "shard cannot be opened, tried again");
-            let (clock, me) = (Arc::clone(&self.plan.world.clock), self.me.clone());
-            tokio::spawn(async move {
-                clock.sleep(REOPEN_AFTER).await;
-                me.send_message(RootMsg::ReopenShard(shard)).ok();
-            });
+            self.try_again(RootMsg::ReopenShard(shard));
         }
+    }
+
+    /// A4: an archive whose disk fails comes back when the disk does.
+    async fn reopen_archive(&mut self) {
+        if let Err(failure) = self.start_archive().await {
+            warn!(%failure, "archive cannot be opened, tried again");
+            self.try_again(RootMsg::ReopenArchive);
+        }
+    }
+
+    fn try_again(&self, msg: RootMsg) {
+        let (clock, me) = (Arc::clone(&self.plan.world.clock), self.me.clone());
+        tokio::spawn(async move {
+            clock.sleep(REOPEN_AFTER).await;
+            // A root that has stopped opens nothing.
+            me.send_message(msg).ok();
+        });
     }
 
     fn observe(&self, answer: Answer<ActorNode>) {
@@ -427,19 +466,6 @@ fn children_of(part: Part, cell: &ActorCell) -> Vec<ActorNode> {
         children: Vec::new(),
     });
     nodes.collect()
-}
-
-fn store_options(plan: &Plan, shard: ShardId) -> StoreOptions {
-    let shards = u64::from(plan.config().frontier.shards.max(1));
-    StoreOptions {
-        objects: plan.world.objects.clone(),
-        path: shard.to_string(),
-        clock: Arc::clone(&plan.world.clock),
-        seed: plan.world.dice.throw(),
-        memory_bytes_max: plan.memory.unflushed / shards,
-        cache: plan.cache.clone(),
-        shard,
-    }
 }
 
 /// The newest actor of a kind, for those that hold a watch.

@@ -18,7 +18,7 @@ use crate::frontier::FrontierSettings;
 use crate::output::{OutputSettings, Purpose};
 use crate::parse::decode::DecodeLimits;
 use crate::parse::select::Extractor;
-use crate::parse::{Limits, ParseSettings, handler_for};
+use crate::parse::{Limits, ParseSettings, is_wanted};
 use crate::policy::address::may_connect;
 use crate::policy::address_clock::AddressRules;
 use crate::policy::domain_clock::DomainRules;
@@ -38,6 +38,8 @@ const FINGERPRINT_BYTES: u64 = 20;
 const AHEAD: usize = 2;
 /// The least credit of a shard, so that few workers and many shards still move.
 const CREDIT_MIN: usize = 8;
+/// Where a page has moved to, and what sites list for crawlers (P3, R3).
+const FOLLOWED_ALWAYS: [LinkKind; 3] = [LinkKind::Redirect, LinkKind::Sitemap, LinkKind::Feed];
 /// An output's file is followed by the next at this size.
 const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 /// How long a connection may be idle: longer than the delay of most hosts.
@@ -143,12 +145,7 @@ pub(super) fn quota(config: &Config) -> QuotaRules {
 /// The settings of discovery.
 pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, NodeError> {
     let scope = &config.scope;
-    let include = rules("scope.include", &scope.include)?;
-    let exclude = rules("scope.exclude", &scope.exclude)?;
-    for (key, rules) in [("scope.include", &include), ("scope.exclude", &exclude)] {
-        RuleSet::new(rules.iter().cloned())
-            .map_err(|why| NodeError::Setting { key: key.to_owned(), why })?;
-    }
+    let [include, exclude] = scope_rules(config).map_err(NodeError::of_faults)?;
     let follow = scope.follow_links.iter().copied();
     Ok(DiscoverySettings {
         scope: ScopeSettings {
@@ -168,42 +165,68 @@ pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, NodeError>
             max_repeated_segment: usize::from(config.traps.max_repeated_segments),
             max_query_parameters: usize::from(config.traps.max_query_parameters),
         },
-        follow: follow.chain([LinkKind::Redirect]).collect::<BTreeSet<_>>(),
+        follow: follow.chain(FOLLOWED_ALWAYS).collect::<BTreeSet<_>>(),
         max_redirects: config.fetch.max_redirects,
     })
 }
 
-/// Rules as written; a `file:` rule stands for the rules in that file, one a line.
-fn rules(key: &str, texts: &[String]) -> Result<Vec<ScopeRule>, NodeError> {
-    let mut rules = Vec::with_capacity(texts.len());
-    for text in texts {
-        match text.strip_prefix("file:") {
-            Some(file) => rules.extend(rules_of_file(key, Path::new(file))?),
-            None => rules.push(
-                ScopeRule::parse(text)
-                    .map_err(|why| NodeError::Setting { key: format!("{key} = {text:?}"), why })?,
-            ),
+/// What `scope.include` and `scope.exclude` say, or everything that is wrong with them.
+pub(super) fn scope_rules(config: &Config) -> Result<[Vec<ScopeRule>; 2], Vec<NodeError>> {
+    let mut faults = Vec::new();
+    let scope = &config.scope;
+    let lists = [("scope.include", &scope.include), ("scope.exclude", &scope.exclude)];
+    let rules = lists.map(|(key, texts)| {
+        let before = faults.len();
+        let rules = rules(key, texts, &mut faults);
+        // Each may be right, and all of them together too much.
+        if faults.len() == before
+            && let Err(why) = RuleSet::new(rules.iter().cloned())
+        {
+            faults.push(NodeError::Setting { key: key.to_owned(), why });
         }
-    }
-    Ok(rules)
+        rules
+    });
+    if faults.is_empty() { Ok(rules) } else { Err(faults) }
 }
 
-fn rules_of_file(key: &str, file: &Path) -> Result<Vec<ScopeRule>, NodeError> {
-    let text = std::fs::read_to_string(file).map_err(|source| NodeError::RuleFile {
-        key: key.to_owned(),
-        file: file.to_owned(),
-        source,
-    })?;
+/// Rules as written; a `file:` rule stands for the rules in that file, one a line.
+fn rules(key: &str, texts: &[String], faults: &mut Vec<NodeError>) -> Vec<ScopeRule> {
+    let mut rules = Vec::with_capacity(texts.len());
+    for text in texts {
+        if let Some(file) = text.strip_prefix("file:") {
+            rules.extend(rules_of_file(key, Path::new(file), faults));
+            continue;
+        }
+        match ScopeRule::parse(text) {
+            Ok(rule) => rules.push(rule),
+            Err(why) => faults.push(NodeError::Setting { key: format!("{key} = {text:?}"), why }),
+        }
+    }
+    rules
+}
+
+fn rules_of_file(key: &str, file: &Path, faults: &mut Vec<NodeError>) -> Vec<ScopeRule> {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(source) => {
+            let (key, file) = (key.to_owned(), file.to_owned());
+            faults.push(NodeError::RuleFile { key, file, source });
+            return Vec::new();
+        }
+    };
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .map(|(number, line)| {
-            ScopeRule::parse(line).map_err(|why| NodeError::Setting {
-                key: format!("{key}, {} line {number}", file.display()),
-                why,
-            })
-        })
-        .collect()
+    let mut rules = Vec::new();
+    for (number, line) in lines {
+        match ScopeRule::parse(line) {
+            Ok(rule) => rules.push(rule),
+            Err(why) => {
+                let key = format!("{key}, {} line {number}", file.display());
+                faults.push(NodeError::Setting { key, why });
+            }
+        }
+    }
+    rules
 }
 
 /// The settings of fetchers.
@@ -224,9 +247,10 @@ pub(super) fn fetch(config: &Config) -> FetchSettings {
             },
         },
         robots_bytes_max: config.robots.max_size.bytes(),
-        wanted: Wanted::new(|content_type| {
-            content_type.is_empty() || handler_for(content_type).is_some()
-        }),
+        wanted: match fetch.unread_types {
+            config::UnreadTypes::Store => Wanted::everything(),
+            config::UnreadTypes::Stop => Wanted::new(is_wanted),
+        },
     }
 }
 
@@ -253,12 +277,7 @@ pub(super) fn dns(config: &Config) -> DnsSettings {
 
 /// The settings of parsers.
 pub(super) fn parse(config: &Config) -> Result<ParseSettings, NodeError> {
-    let extractors = config.extract.iter().enumerate().map(|(at, section)| {
-        Extractor::new(&section.r#match, &section.fields).map_err(|why| NodeError::Setting {
-            key: format!("extract[{at}]"),
-            why: why.to_string(),
-        })
-    });
+    let extractors = extractors(config).collect::<Result<_, _>>()?;
     let memory = config.parse.max_memory.as_usize();
     Ok(ParseSettings {
         limits: Limits {
@@ -271,8 +290,18 @@ pub(super) fn parse(config: &Config) -> Result<ParseSettings, NodeError> {
         },
         time_max: config.parse.max_time,
         product: config.identity.product.clone(),
-        extractors: extractors.collect::<Result<_, _>>()?,
+        extractors,
         inline_bytes_max: INLINE_BYTES_MAX,
+    })
+}
+
+/// What `[[extract]]` says, each right or wrong by itself.
+pub(super) fn extractors(config: &Config) -> impl Iterator<Item = Result<Extractor, NodeError>> {
+    config.extract.iter().enumerate().map(|(at, section)| {
+        Extractor::new(&section.r#match, &section.fields).map_err(|why| NodeError::Setting {
+            key: format!("extract[{at}]"),
+            why: why.to_string(),
+        })
     })
 }
 

@@ -1,19 +1,79 @@
-//! The number of shards: chosen at the first start, and kept in every shard's store. With another
-//! number hosts would lie elsewhere, so what is known of them would be forgotten (I3, I4).
+//! Opening the stores of shards, many at once, and their number: chosen at the first start, and
+//! kept in every store. With another number hosts would lie elsewhere, so what is known of them
+//! would be forgotten (I3, I4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::{Stream, StreamExt as _, stream};
+
 use super::error::NodeError;
+use super::plan::Plan;
+use super::settings;
+use crate::output::OutputSettings;
 use crate::policy::change::Change;
-use crate::storage::{Batch, ShardStore, StoreError};
+use crate::storage::{Batch, ShardStore, StoreError, StoreOptions};
+use crate::types::ShardId;
 
 /// The row that keeps it.
 const SHARDS_ROW: &str = "shards";
 /// The first row must be durable by then.
 const KEPT_WITHIN: Duration = Duration::from_secs(10);
 
+/// Stores that are opened at once: each waits for the disk most of the time.
+const OPENED_AT_ONCE: usize = 16;
+
+/// A store that is open, and what its outputs have committed.
+pub(super) struct OpenShard {
+    pub(super) shard: ShardId,
+    pub(super) store: ShardStore,
+    pub(super) outputs: Vec<OutputSettings>,
+    pub(super) committed: Vec<(String, Vec<u8>)>,
+}
+
+/// Opens these, some at a time; they come in the order in which they are given.
+pub(super) fn open_all(
+    plan: &Arc<Plan>,
+    shards: Vec<ShardId>,
+) -> impl Stream<Item = Result<OpenShard, NodeError>> + use<> {
+    let plan = Arc::clone(plan);
+    let opening = stream::iter(shards).map(move |shard| {
+        let plan = Arc::clone(&plan);
+        async move { open(&plan, shard).await }
+    });
+    opening.buffered(OPENED_AT_ONCE)
+}
+
+/// Opens one.
+pub(super) async fn open(plan: &Plan, shard: ShardId) -> Result<OpenShard, NodeError> {
+    let failed = |source| NodeError::Store { shard, source: Box::new(source) };
+    let store = ShardStore::open(options(plan, shard)).await.map_err(failed)?;
+    agree(&store, plan.config().frontier.shards).await?;
+    let outputs = settings::outputs(&plan.config())?;
+    let mut committed = Vec::new();
+    for output in &outputs {
+        if let Some(state) = store.output(&output.name).await.map_err(failed)? {
+            committed.push((output.name.clone(), state));
+        }
+    }
+    Ok(OpenShard { shard, store, outputs, committed })
+}
+
+fn options(plan: &Plan, shard: ShardId) -> StoreOptions {
+    let shards = u64::from(plan.config().frontier.shards.max(1));
+    StoreOptions {
+        objects: plan.world.objects.clone(),
+        path: shard.to_string(),
+        clock: Arc::clone(&plan.world.clock),
+        seed: plan.world.dice.throw(),
+        memory_bytes_max: plan.memory.unflushed / shards,
+        cache: plan.cache.clone(),
+        shard,
+    }
+}
+
 /// Refuses another number than the one this store was made with; a new store keeps it.
-pub(super) async fn agree(store: &ShardStore, wanted: u16) -> Result<(), NodeError> {
+async fn agree(store: &ShardStore, wanted: u16) -> Result<(), NodeError> {
     let failed = |source| NodeError::Store { shard: store.shard(), source: Box::new(source) };
     match store.meta(SHARDS_ROW).await.map_err(failed)? {
         None => keep(store, wanted).await.map_err(failed),

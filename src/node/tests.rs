@@ -6,9 +6,13 @@ use async_trait::async_trait;
 
 use super::*;
 use crate::cluster::SingleNode;
+use crate::protocol::Permit;
+use crate::protocol::discovery::ParsedPage;
 use crate::storage::MemorySnapshots;
 use crate::telemetry::Counter;
-use crate::types::Reason;
+use crate::types::{
+    ArchivePointer, CrawlUrl, HostId, Reason, Timestamp, ToParse, UrlId, UrlVersion,
+};
 use crate::world::{
     Exchange, ExchangeFailure, ExchangeRequest, Exchanged, MemorySpool, Resolved, Resolver,
 };
@@ -77,4 +81,47 @@ async fn a_reload_names_what_is_in_force_and_is_counted() {
     assert_eq!(report.applied, ["scope.max_depth"]);
     assert_eq!(report.needs_restart, ["frontier.shards"]);
     assert_eq!(node.plan.metrics.count(Counter::ConfigReloads), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_a_shard_that_was_opened_anew_is_left_to_its_new_parse() {
+    let mut config = Config::default();
+    config.frontier.shards = 1;
+    let node = node(&config).await;
+    let sleep = |secs| node.plan.world.clock.sleep(Duration::from_secs(secs));
+    let shard = || node.plan.routes.borrow().all().next().unwrap().shard.clone();
+    let dead = shard();
+    dead.kill();
+    sleep(10).await;
+    let row = ToParse {
+        id: UrlId { host: HostId(1), hash: 2, disambiguator: 0 },
+        version: UrlVersion(1),
+        url: CrawlUrl::parse("http://a.test/").unwrap(),
+        depth: 0,
+        redirects: 0,
+        status: 301,
+        fetched_at: Timestamp::EPOCH,
+        archive: ArchivePointer { file: "a.warc.gz".into(), offset: 0, length: 1 },
+        discovered_from: None,
+        reason: None,
+        attempts: 0,
+    };
+    let page = |shard| ParsedPage {
+        row: row.clone(),
+        document: None,
+        links: Vec::new(),
+        reasons: Vec::new(),
+        shard,
+        permit: Permit::free(),
+    };
+    let discovery = node.plan.routes.borrow().discovery.clone().unwrap();
+    discovery.send_message(DiscoveryMsg::Page(Box::new(page(dead)))).unwrap();
+    sleep(10).await;
+    // An output that has a page of a shard that is gone ends, and its shard is opened once more.
+    assert_eq!(node.plan.metrics.count(Counter::ShardsReopened), 1);
+    let (alive, output) = (shard(), node.plan.routes.borrow().all().next().unwrap().output.clone());
+    discovery.send_message(DiscoveryMsg::Page(Box::new(page(alive)))).unwrap();
+    sleep(10).await;
+    assert!(output.get_status() == ractor::ActorStatus::Running);
+    assert_eq!(node.plan.metrics.count(Counter::ShardsReopened), 1);
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::Mutex;
 
 use super::committed::Append;
 use super::jsonl::{JsonLines, OutputSettings};
@@ -38,7 +39,13 @@ pub struct OutputArgs {
     pub committed: Vec<(String, Vec<u8>)>,
     /// The node's.
     pub metrics: Arc<Metrics>,
+    /// Whose turn it is to write this shard's files.
+    pub turn: Turn,
 }
+
+/// Counts the OutputActors of a shard, and is held while one writes. A write may be under way when
+/// its actor is replaced: it ends before the next one cuts the files, and none begins after.
+pub type Turn = Arc<Mutex<u64>>;
 
 /// The writer of a shard's outputs.
 #[derive(Debug)]
@@ -51,6 +58,9 @@ pub struct OutputState {
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
     outputs: Vec<JsonLines>,
+    turn: Turn,
+    /// The number of this actor.
+    number: u64,
     gathered: Pages,
     /// When the gathered pages are to be synced.
     due: Option<Timestamp>,
@@ -102,13 +112,16 @@ impl Actor for OutputActor {
         me: ActorRef<OutputMsg>,
         args: OutputArgs,
     ) -> Result<OutputState, ActorProcessingErr> {
+        let turn = Arc::clone(&args.turn);
+        let mut number = turn.lock().await;
+        *number += 1;
         let mut outputs = Vec::new();
         for settings in &args.outputs {
             let state = args.committed.iter().find(|(name, _)| *name == settings.name);
             let state = state.map(|(_, state)| state.as_slice());
             outputs.push(JsonLines::open(&args.spool, args.shard, settings.clone(), state).await?);
         }
-        Ok(OutputState::new(me, args, outputs))
+        Ok(OutputState::new(me, args, outputs, *number))
     }
 
     async fn handle(
@@ -117,6 +130,7 @@ impl Actor for OutputActor {
         message: OutputMsg,
         output: &mut OutputState,
     ) -> Result<(), ActorProcessingErr> {
+        output.clock.step("output");
         match message {
             OutputMsg::Publish(page) => output.gather(*page),
             OutputMsg::Tick => output.alarm.rang(),
@@ -131,8 +145,13 @@ impl Actor for OutputActor {
 }
 
 impl OutputState {
-    fn new(me: ActorRef<OutputMsg>, args: OutputArgs, outputs: Vec<JsonLines>) -> Self {
-        let OutputArgs { spool, clock, metrics, .. } = args;
+    fn new(
+        me: ActorRef<OutputMsg>,
+        args: OutputArgs,
+        outputs: Vec<JsonLines>,
+        number: u64,
+    ) -> Self {
+        let OutputArgs { spool, clock, metrics, turn, .. } = args;
         let alarm = Alarm::new(Arc::clone(&clock), me.clone(), || OutputMsg::Tick);
         Self {
             me,
@@ -140,6 +159,8 @@ impl OutputState {
             clock,
             metrics,
             outputs,
+            turn,
+            number,
             gathered: Pages::default(),
             due: None,
             stage: Stage::Idle,
@@ -199,7 +220,12 @@ impl OutputState {
         let (spool, me) = (Arc::clone(&self.spool), self.me.clone());
         let appends = group.appends.clone();
         self.stage = Stage::Syncing(group);
+        let (turn, number) = (Arc::clone(&self.turn), self.number);
         tokio::spawn(async move {
+            let turn = turn.lock().await;
+            if *turn != number {
+                return;
+            }
             let mut result = Ok(());
             for append in appends {
                 result = append.run(&*spool).await.map_err(|error| error.to_string());
@@ -207,6 +233,7 @@ impl OutputState {
                     break;
                 }
             }
+            drop(turn);
             // When the output is gone, what was written is cut at the next start.
             me.send_message(OutputMsg::Synced(result)).ok();
         });

@@ -9,7 +9,7 @@ mod committed;
 mod jsonl;
 mod actor;
 
-pub use actor::{OutputActor, OutputArgs};
+pub use actor::{OutputActor, OutputArgs, Turn};
 pub use jsonl::{OutputSettings, Purpose};
 
 use std::io;
@@ -38,7 +38,10 @@ pub enum OutputError {
         source: postcard::Error,
     },
     /// A file is shorter than what the shard has committed.
-    #[error("{file} has {found} bytes, {committed} are committed")]
+    #[error(
+        "{file} has {found} bytes and {committed} are committed, so it was moved or cut: put it \
+         back to go on; only its files of a lower number may be moved away"
+    )]
     Lost {
         /// Which file.
         file: String,

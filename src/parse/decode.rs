@@ -69,6 +69,12 @@ pub fn decode(headers: &Headers, body: &Bytes, limits: &DecodeLimits) -> Decoded
     })
 }
 
+/// Undoes the gzip of a file; its ratio is bounded as that of a body.
+pub(super) fn gunzip(file: &[u8], limits: &DecodeLimits) -> Decoded {
+    let by_ratio = file.len().saturating_mul(limits.ratio_max).max(RATIO_FLOOR_BYTES);
+    undo(Coding::Gzip, file, by_ratio, limits)
+}
+
 /// In the order applied.
 fn codings(headers: &Headers) -> Result<Vec<Coding>, Reason> {
     let refuse = |why: String| Err(Reason::Decode { why });

@@ -14,6 +14,9 @@ use super::page::HtmlHandler;
 use super::robots_meta::{PageWishes, page_wishes};
 use super::select::Extractor;
 use super::simhash::fingerprints;
+use super::sitemap::{
+    GzipHandler, JsonFeedHandler, XmlHandler, is_named_sitemap, is_sitemap_or_feed, text_sitemap,
+};
 use crate::types::{CrawlUrl, Headers, Reason};
 
 /// The version of the parser: higher when the same bytes give other links, text or fingerprints.
@@ -100,23 +103,34 @@ pub trait Handler: Sync {
     fn parse(&self, input: &Input<'_>, limits: &Limits) -> Parsed;
 }
 
-static HANDLERS: [&dyn Handler; 2] = [&HtmlHandler, &TextHandler];
+static HANDLERS: [&dyn Handler; 5] =
+    [&HtmlHandler, &XmlHandler, &GzipHandler, &JsonFeedHandler, &TextHandler];
 
 /// The type that a body is read as: the declared one, or what it looks like where that says
 /// nothing or says XML and the root is HTML's.
 pub fn effective_type<'t>(declared: Option<&'t str>, body: &[u8]) -> Option<&'t str> {
     match declared {
         None | Some("unknown/unknown" | "application/unknown" | "application/octet-stream") => {
-            match sniff(body) {
-                Sniffed::Html => Some("text/html"),
-                Sniffed::Xml if is_xhtml(body) => Some("application/xhtml+xml"),
-                Sniffed::Xml => Some("text/xml"),
-                Sniffed::Text => Some("text/plain"),
-                Sniffed::Binary => declared,
-            }
+            sniffed_type(body).or(declared)
         }
         Some("text/xml" | "application/xml") if is_xhtml(body) => Some("application/xhtml+xml"),
+        Some("text/html" | "text/plain") if is_sitemap_or_feed(body) => Some("text/xml"),
         Some(declared) => Some(declared),
+    }
+}
+
+/// What a body looks like; `None` for binary data.
+fn sniffed_type(body: &[u8]) -> Option<&'static str> {
+    match sniff(body) {
+        Sniffed::Html | Sniffed::Xml | Sniffed::Text if is_sitemap_or_feed(body) => {
+            Some("text/xml")
+        }
+        Sniffed::Html => Some("text/html"),
+        Sniffed::Xml if is_xhtml(body) => Some("application/xhtml+xml"),
+        Sniffed::Xml => Some("text/xml"),
+        Sniffed::Text => Some("text/plain"),
+        Sniffed::Binary if body.starts_with(b"\x1f\x8b") => Some("application/gzip"),
+        Sniffed::Binary => None,
     }
 }
 
@@ -130,13 +144,28 @@ pub fn handler_for(content_type: &str) -> Option<&'static dyn Handler> {
     HANDLERS.into_iter().find(|handler| handler.accepts(content_type))
 }
 
+/// Whether a body of this type (`type/subtype`, lower case; empty where none is declared) is worth
+/// receiving: some handler reads it. Archives of all kinds are gzip files and files of unknown type;
+/// of those only what its name calls a sitemap is received.
+pub fn is_wanted(url: &CrawlUrl, content_type: &str) -> bool {
+    if is_named_sitemap(url) {
+        return true;
+    }
+    let handler = handler_for(content_type).is_some() && !GzipHandler.accepts(content_type);
+    content_type.is_empty() || handler
+}
+
 /// Parses a response: undoes its content coding, finds its handler, and takes its fingerprints.
 pub fn parse(input: &Input<'_>, limits: &Limits) -> Parsed {
     let decoded = decode(input.headers, input.body, &limits.decode);
     let mime = Mime::of_response(input.headers);
     let declared = mime.as_ref().map(|mime| mime.essence.as_str());
     let content_type = effective_type(declared, &decoded.bytes);
-    let mut parsed = match content_type.and_then(handler_for) {
+    // A sitemap by name is looked into, whatever its type says.
+    let by_look = || sniffed_type(&decoded.bytes).filter(|_| is_named_sitemap(input.url));
+    let handler = content_type.and_then(handler_for);
+    let content_type = if handler.is_some() { content_type } else { by_look().or(content_type) };
+    let mut parsed = match handler.or_else(|| content_type.and_then(handler_for)) {
         Some(handler) => handler.parse(&Input { body: &decoded.bytes, ..*input }, limits),
         None => unread(input, content_type),
     };
@@ -167,7 +196,7 @@ pub(super) fn header_language(headers: &Headers) -> Option<String> {
     Some(value).filter(|value| !value.is_empty() && !value.contains(',')).map(str::to_owned)
 }
 
-/// `text/plain`: text only; what looks like a URL in it is no link.
+/// `text/plain`: text only; what looks like a URL in it is no link, but in a text sitemap.
 pub struct TextHandler;
 
 impl Handler for TextHandler {
@@ -178,6 +207,9 @@ impl Handler for TextHandler {
     fn parse(&self, input: &Input<'_>, limits: &Limits) -> Parsed {
         let charset = Mime::of_response(input.headers).and_then(|mime| mime.charset);
         let read = to_text(input.body, charset.as_deref(), false);
+        if let Some(sitemap) = text_sitemap(&read.text, input) {
+            return Parsed { charset: Some(read.encoding.name()), ..sitemap };
+        }
         let (text, cut) = fold(&read.text, limits.text_bytes_max);
         let limit = format!("{} bytes of text", limits.text_bytes_max);
         Parsed {

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::html::RawLink;
 use super::seen::Seen;
-use crate::types::{CrawlUrl, Link, LinkKind, Reason};
+use crate::types::{CrawlUrl, Link, LinkKind, Reason, Timestamp};
 
 /// A longer absolute URL is left out: its page must not multiply a long base by its links (P2).
 pub const URL_BYTES_MAX: usize = 8192;
@@ -33,6 +33,7 @@ struct Item {
     rel: Span,
     kind: LinkKind,
     nofollow: bool,
+    lastmod: Option<Timestamp>,
 }
 
 /// One link, borrowed from the arena.
@@ -48,6 +49,8 @@ pub struct LinkRef<'l> {
     pub kind: LinkKind,
     /// Its `rel` asks not to follow it (R4).
     pub nofollow: bool,
+    /// When the target changed, as a sitemap or a feed has it.
+    pub lastmod: Option<Timestamp>,
 }
 
 /// The links of a page, each target once per kind, in the order found.
@@ -76,6 +79,7 @@ impl Links {
             rel: self.piece(item.rel),
             kind: item.kind,
             nofollow: item.nofollow,
+            lastmod: item.lastmod,
         })
     }
 
@@ -87,6 +91,7 @@ impl Links {
                 text: link.text.to_owned(),
                 rel: link.rel.to_owned(),
                 kind: link.kind,
+                lastmod: link.lastmod,
             })
             .collect()
     }
@@ -99,6 +104,7 @@ impl Links {
             rel: self.keep(link.rel),
             kind: link.kind,
             nofollow: link.nofollow,
+            lastmod: link.lastmod,
         };
         self.items.push(item);
     }
@@ -348,7 +354,8 @@ impl Links {
         } else {
             seen.insert(hash, self.items.len());
             let (text, rel) = (self.keep(shown), self.keep(&raw.rel));
-            self.items.push(Item { url: span, text, rel, kind: raw.kind, nofollow: raw.nofollow });
+            let (kind, nofollow) = (raw.kind, raw.nofollow);
+            self.items.push(Item { url: span, text, rel, kind, nofollow, lastmod: None });
             return Taken::Kept;
         };
         self.arena.truncate(start);

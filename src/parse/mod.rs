@@ -14,11 +14,13 @@ mod seen;
 pub mod html;
 pub mod links;
 pub mod robots_meta;
+mod date;
+pub mod sitemap;
 pub mod simhash;
 pub mod select;
 
 pub use handler::{
-    Handler, Input, Limits, PARSER_VERSION, Parsed, TextHandler, handler_for, parse,
+    Handler, Input, Limits, PARSER_VERSION, Parsed, TextHandler, handler_for, is_wanted, parse,
 };
 pub use links::{LinkRef, Links, redirect_link};
 pub use page::HtmlHandler;

@@ -3,8 +3,7 @@
 //! Rules for everybody and rules for us are added up, so the more restrictive one holds; nothing a
 //! page says lifts what it says elsewhere. This file reads; what follows from it is policy.
 
-mod date;
-
+use super::date;
 use crate::types::{Headers, Timestamp, UsageWish};
 
 /// Directives kept; more are noise.

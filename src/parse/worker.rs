@@ -147,6 +147,7 @@ impl ParseState {
     }
 
     async fn serve(&self, job: ParseJob) -> Result<(), ActorProcessingErr> {
+        self.context.clock.step("parse");
         let ParseJob { row, response, permit, shard } = job;
         let read = match response {
             Some(response) => Ok((response.headers, response.body)),

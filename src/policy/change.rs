@@ -16,6 +16,10 @@ pub enum Change {
     PutUrl(UrlId, Box<UrlRecord>),
     /// How a URL's last visit went.
     PutVisit(UrlId, Box<VisitRecord>),
+    /// How later visits of a known page fail: beside its row, which keeps the last good one (F8).
+    PutFailing(UrlId, Box<VisitRecord>),
+    /// They fail no more.
+    DropFailing(UrlId),
     /// Into the host's queue.
     Enqueue(Box<QueueEntry>),
     /// Out of the host's queue: granted, refused or ended.
@@ -43,6 +47,10 @@ pub enum Change {
     },
     /// Out of the sleepers, back to be judged.
     Unsleep(UrlId),
+    /// Rules changed: the host's sleepers are to be judged by them, also after a crash (R2).
+    PutUnjudged(HostId),
+    /// They are back in the queue.
+    DropUnjudged(HostId),
     /// A grant (F5).
     PutLease(Box<Lease>),
     /// The grant is answered or has come back.

@@ -2,6 +2,9 @@
 //!
 //! D-1: with a minimum delay set, one request of the domain is in flight at a time, and the next
 //! departs no sooner than the delay after its end.
+//!
+//! D-2: a domain that was visited before the book began counts as just visited then (I3); one that
+//! never was is free at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,6 +26,8 @@ struct Domain {
     in_flight: u32,
     day: u32,
     requests: u64,
+    /// D-2: an earlier run visited it, nobody knows when.
+    before: bool,
 }
 
 /// The domains of one shard that have been visited lately.
@@ -30,7 +35,7 @@ struct Domain {
 pub struct DomainBook {
     rules: DomainRules,
     domains: BTreeMap<Box<str>, Domain>,
-    /// I3: what was visited before this book began is not known, so all counts as just visited.
+    /// D-2: when this book began.
     opened_at: Timestamp,
 }
 
@@ -47,17 +52,14 @@ impl DomainBook {
 
     /// Why a request of the domain may not be granted for `departure`, if it may not.
     pub fn refusal(&self, domain: &str, departure: Timestamp) -> Option<Reason> {
-        let found = self
-            .domains
-            .get(domain)
-            .copied()
-            .unwrap_or(Domain { next: self.opened_at + self.rules.min_delay, ..Domain::default() });
+        let found = self.domains.get(domain).copied().unwrap_or_default();
         if !self.rules.min_delay.is_zero() {
             if found.in_flight > 0 {
                 return Some(Reason::DomainClock { until: departure + self.rules.min_delay });
             }
-            if departure < found.next {
-                return Some(Reason::DomainClock { until: found.next });
+            let until = if found.before { found.next.max(self.began()) } else { found.next };
+            if departure < until {
+                return Some(Reason::DomainClock { until });
             }
         }
         if found.day == departure.day() && found.requests >= self.rules.daily_pages {
@@ -67,14 +69,25 @@ impl DomainBook {
         None
     }
 
-    /// F11: requests of a day that an earlier run made; the clock begins as just visited (I3).
+    /// D-2: by the rules in force now, whatever they were when the book began.
+    fn began(&self) -> Timestamp {
+        self.opened_at + self.rules.min_delay
+    }
+
+    /// I3: an earlier run visited a host of the domain.
+    pub fn visited_before(&mut self, domain: &str) {
+        self.domains.entry(domain.into()).or_default().before = true;
+    }
+
+    /// F11: requests of a day that an earlier run made.
     pub fn asked_before(&mut self, domain: &str, day: u32, requests: u64) {
-        let next = self.opened_at + self.rules.min_delay;
-        let begun = Domain { next, day, ..Domain::default() };
+        let begun = Domain { day, before: true, ..Domain::default() };
         let found = self.domains.entry(domain.into()).or_insert(begun);
-        if found.day == day {
-            found.requests += requests;
+        found.before = true;
+        if found.day != day {
+            (found.day, found.requests) = (day, 0);
         }
+        found.requests += requests;
     }
 
     /// A request of the domain was granted.
@@ -98,8 +111,10 @@ impl DomainBook {
 
     /// Forgets domains whose clock has run out and whose day is over: memory stays bounded.
     pub fn sweep(&mut self, now: Timestamp) {
+        let began = self.began();
         self.domains.retain(|_, domain| {
-            domain.in_flight > 0 || domain.next > now || domain.day == now.day()
+            let clock = domain.next > now || (domain.before && began > now);
+            domain.in_flight > 0 || clock || domain.day == now.day()
         });
     }
 }
@@ -120,6 +135,7 @@ mod tests {
     #[test]
     fn a_domain_with_a_clock_is_asked_once_at_a_time() {
         let mut book = book(70, 100);
+        book.visited_before("a.test");
         assert_eq!(book.refusal("a.test", at(69)), Some(Reason::DomainClock { until: at(70) }));
         assert_eq!(book.refusal("a.test", at(70)), None);
         book.granted("a.test", at(70));
@@ -127,6 +143,23 @@ mod tests {
         book.ended("a.test", at(75));
         assert_eq!(book.refusal("a.test", at(144)), Some(Reason::DomainClock { until: at(145) }));
         assert_eq!(book.refusal("a.test", at(145)), None);
+    }
+
+    #[test]
+    fn a_domain_that_was_never_visited_is_free_when_the_book_begins() {
+        let mut book = book(70, 100);
+        assert_eq!(book.refusal("new.test", at(0)), None);
+        book.visited_before("old.test");
+        book.asked_before("today.test", 0, 1);
+        book.sweep(at(30));
+        for domain in ["old.test", "today.test"] {
+            assert_eq!(book.refusal(domain, at(69)), Some(Reason::DomainClock { until: at(70) }));
+        }
+        // A longer delay holds from the beginning as well.
+        book.set_rules(DomainRules { min_delay: Duration::from_secs(100), daily_pages: 100 });
+        assert_eq!(book.refusal("old.test", at(80)), Some(Reason::DomainClock { until: at(100) }));
+        book.sweep(at(100));
+        assert_eq!(book.refusal("old.test", at(100)), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! | I7 | grant before request, archive before completion, links before the row goes |
 //! | I8 | every queue has a bound, and nothing that was accepted is dropped |
 
-use crate::types::{Completion, HostRecord, Lease, Outcome, Timestamp};
+use crate::types::{Completion, Epoch, HostRecord, Lease, Outcome, Timestamp};
 
 /// I2: a request may depart at `at` from a host with this row and this much in flight.
 pub fn may_depart(at: Timestamp, record: &HostRecord, in_flight: usize, allowed: usize) -> bool {
@@ -35,4 +35,14 @@ pub fn kept_to_its_address(end: &Completion) -> bool {
 pub fn waits_only_grow(before: &HostRecord, after: &HostRecord) -> bool {
     after.next_allowed_at >= before.next_allowed_at
         && after.site_wait_until >= before.site_wait_until
+}
+
+/// I1: a new owner's term is higher than every one before.
+pub fn terms_rise(before: Epoch, after: Epoch) -> bool {
+    after > before
+}
+
+/// I8: what is under way is within its bound.
+pub fn within_bound(count: u32, bound: u32) -> bool {
+    count <= bound
 }

@@ -2,7 +2,7 @@
 //!
 //! The longest of what the operator asks, what the site asks and what the last exchange cost the
 //! site. Of these only our own part, the cost, has a cap of ours. A Crawl-delay is obeyed as it
-//! stands, and bounded at a year only so that sums of times stay in range. Jitter only adds.
+//! stands, however long: sums saturate. Jitter only adds.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub struct Politeness {
     pub daily_pages: u64,
 }
 
-/// The longest wait a site can ask for, so that sums stay in range: a year.
-const SITE_WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
+/// The most that a factor of ours may make of a duration: a year.
+const SCALED_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// A wait and what decided its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn delay_after(
 ) -> Delay {
     let minimum = politeness.min_delay.mul_f64(f64::from(slowdown.clamp(1.0, 1000.0)));
     let ours = scale(took, politeness.delay_factor).min(politeness.max_delay);
-    let asked = crawl_delay.unwrap_or(Duration::ZERO).min(SITE_WAIT_MAX);
+    let asked = crawl_delay.unwrap_or(Duration::ZERO);
     let longest = minimum.max(ours).max(asked);
     let set_by = if asked == longest && !asked.is_zero() {
         DelaySource::CrawlDelay
@@ -58,12 +58,13 @@ pub fn delay_after(
     } else {
         DelaySource::MinDelay
     };
-    Delay { wait: longest + scale(longest, politeness.jitter * now.fraction()), set_by }
+    let jitter = scale(longest, politeness.jitter * now.fraction());
+    Delay { wait: longest.saturating_add(jitter), set_by }
 }
 
 fn scale(span: Duration, factor: f64) -> Duration {
     let secs = span.as_secs_f64() * factor.max(0.0);
-    Duration::try_from_secs_f64(secs).unwrap_or(SITE_WAIT_MAX).min(SITE_WAIT_MAX)
+    Duration::try_from_secs_f64(secs).unwrap_or(SCALED_MAX).min(SCALED_MAX)
 }
 
 #[cfg(test)]
@@ -101,7 +102,10 @@ mod tests {
     #[test]
     fn only_our_own_part_is_capped() {
         assert_eq!(after(None, 3_600_000).wait, Duration::from_secs(60));
-        assert_eq!(after(Some(3600), 1).wait, Duration::from_secs(3600));
+        let year = 365 * 86_400;
+        for asked in [3600, 3 * year, 200 * year, u64::MAX] {
+            assert_eq!(after(Some(asked), 1).wait, Duration::from_secs(asked));
+        }
     }
 
     proptest! {

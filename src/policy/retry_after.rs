@@ -1,11 +1,9 @@
-//! F7: how long Retry-After asks to stay away. What a site asks for is never capped (F4), but
-//! for a number of seconds beyond a century, which means never and would overflow sums.
+//! F7: how long Retry-After asks to stay away. What a site asks for is never capped (F4); sums of
+//! times saturate.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::types::Timestamp;
-
-const NEVER_SECONDS: u64 = 100 * 365 * 86_400;
 
 /// The wait from `now` that the value of a Retry-After header asks for: seconds, or a date in any
 /// of HTTP's three forms. A date that has passed asks for none; `None` is no wish at all.
@@ -13,8 +11,7 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // Only a number too large to hold fails here.
-        let seconds = value.parse().unwrap_or(NEVER_SECONDS);
-        return Some(Duration::from_secs(seconds.min(NEVER_SECONDS)));
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
     if is_negative_number(value) {
         return Some(Duration::ZERO);
@@ -23,6 +20,14 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let since_epoch = date.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let now = Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or(0));
     Some(since_epoch.saturating_sub(now))
+}
+
+/// What time it was for the site when it answered: as its Date header says, else ours. A date in
+/// its Retry-After is meant by its own clock, and ours may have been set wrong (A4).
+pub fn time_of_site(date: Option<&str>, now: Timestamp) -> Timestamp {
+    let date = date.and_then(|date| httpdate::parse_http_date(date.trim()).ok());
+    let since_epoch = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
+    since_epoch.map_or(now, |since| Timestamp::EPOCH + since)
 }
 
 fn is_negative_number(value: &str) -> bool {
@@ -48,7 +53,8 @@ mod tests {
         assert_eq!(seconds("120"), Some(120));
         assert_eq!(seconds(" 0 "), Some(0));
         assert_eq!(seconds("31536000"), Some(31_536_000));
-        assert_eq!(seconds("99999999999999999999999"), Some(NEVER_SECONDS));
+        assert_eq!(seconds("31536000000"), Some(31_536_000_000));
+        assert_eq!(seconds("99999999999999999999999"), Some(u64::MAX));
         assert_eq!(seconds("-5"), Some(0));
     }
 
@@ -70,6 +76,18 @@ mod tests {
         let now = now() + Duration::from_millis(250);
         let wait = retry_after("Mon, 15 Jun 2026 12:00:01 GMT", now);
         assert_eq!(wait, Some(Duration::from_millis(750)));
+    }
+
+    #[test]
+    fn a_date_is_counted_by_the_clock_of_the_site() {
+        let asked = |date| {
+            let wait = retry_after("Mon, 15 Jun 2026 12:00:40 GMT", time_of_site(date, now()));
+            wait.map(|wait| wait.as_secs())
+        };
+        assert_eq!(asked(None), Some(40));
+        assert_eq!(asked(Some("Mon, 15 Jun 2026 11:00:40 GMT")), Some(3600));
+        assert_eq!(asked(Some("Mon, 15 Jun 2026 12:00:30 GMT")), Some(10));
+        assert_eq!(asked(Some("120")), Some(40));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use ractor::ActorRef;
 use serde::Serialize;
 
-use super::{Answer, Permit, ShardMsg};
+use super::{Answer, Permit, ShardMsg, Unheard};
 use crate::types::{Completion, ContentRecord, Response};
 
 /// The mailbox of an ArchiveActor; bounded by the body credit that each response carries.
@@ -46,6 +46,8 @@ pub struct StoreJob {
     pub shard: ActorRef<ShardMsg>,
     /// The memory the body takes, given back after parsing.
     pub permit: Permit,
+    /// Tells the shard, should the archive die with it.
+    pub unheard: Unheard,
 }
 
 /// The state of an ArchiveActor.

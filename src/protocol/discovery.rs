@@ -5,13 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::shard::AdmitAnswer;
 use super::{Answer, Permit, ShardMsg};
-use crate::types::{CrawlUrl, Document, LinkKind, Reason, ShardId, ToParse};
+use crate::types::{CrawlUrl, Document, HostKey, LinkKind, Reason, ShardId, ToParse};
 
 /// The mailbox of a DiscoveryActor; bounded by the permits that pages carry.
 #[derive(Debug)]
 pub enum DiscoveryMsg {
     /// Seeds of an operator; answered when durable.
     Seeds(Vec<Seed>, Answer<Vec<SeedAnswer>>),
+    /// The Sitemap lines of a host's robots.txt, as written (R3).
+    Sitemaps(HostKey, Vec<String>),
     /// A parsed page: its links are admitted, then its document is published.
     Page(Box<ParsedPage>),
     /// A shard's answer to one batch; `None` when the shard is gone and must be asked again.

@@ -5,6 +5,7 @@
 
 mod answer;
 mod credit;
+mod owners;
 pub mod discovery;
 pub mod registry;
 pub mod shard;
@@ -25,6 +26,7 @@ pub use discovery::DiscoveryMsg;
 pub use fetch::{FetchJob, FetchMsg};
 pub use host::{HostMsg, HostPhase, HostView};
 pub use output::OutputMsg;
+pub use owners::{Owners, Unheard};
 pub use parse::{ParseJob, ParseMsg};
 pub use pool::PoolMsg;
 pub use registry::{NodeActor, RegistryMsg, Routes, RoutesWatch, ShardRoute};

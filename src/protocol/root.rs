@@ -10,6 +10,8 @@ use crate::types::ShardId;
 pub enum RootMsg {
     /// A shard that failed is to be opened again.
     ReopenShard(ShardId),
+    /// The archive failed, and could not be opened again yet.
+    ReopenArchive,
     /// Say which actors there are.
     Observe(Answer<ActorNode>),
 }

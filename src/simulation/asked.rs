@@ -27,6 +27,11 @@ impl<T: Copy + Default + PartialEq> Asked<T> {
         }
     }
 
+    /// Every wish becomes another.
+    pub(super) fn change(&mut self, change: impl Fn(T) -> T) {
+        self.0.iter_mut().for_each(|(_, asked)| *asked = change(*asked));
+    }
+
     /// What it asked for within `grace` before `at` need not have been heard.
     pub(super) fn forget_since(&mut self, at: Timestamp, grace: Duration) {
         self.0.retain(|(asked_at, _)| at.since(*asked_at) > grace);

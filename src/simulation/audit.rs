@@ -13,17 +13,21 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use super::SimulationError;
+use super::inside::key_of;
+use super::ledger::Ledger;
 use super::site::Site;
 use super::world::Kept;
 use crate::archive::ArchiveReader;
 use crate::storage::{ShardStore, StoreError, StoreOptions};
 use crate::types::{
-    CrawlEvent, CrawlUrl, EventSeq, Happening, LedgerRow, Outcome, ShardId, Subject, Timestamp,
+    CrawlEvent, CrawlUrl, EventSeq, Happening, HostKey, Outcome, ShardId, Subject, Timestamp,
 };
 use crate::world::{Spool, World};
 
 /// Rows asked for at a time.
 const ROWS: usize = 10_000;
+/// `fetch.max_redirects`.
+const REDIRECTS_MAX: u8 = 5;
 /// Memory of a store that is only read.
 const STORE_BYTES: u64 = 16 << 20;
 
@@ -31,13 +35,20 @@ const STORE_BYTES: u64 = 16 << 20;
 #[derive(Default)]
 pub(super) struct Found {
     events: Vec<CrawlEvent>,
+    /// The names of the events by shard and number.
+    feeds: BTreeMap<ShardId, BTreeMap<EventSeq, String>>,
     known: Vec<String>,
     /// URLs that the rules refuse.
     sleeping: BTreeSet<String>,
     leases: usize,
     to_parse: usize,
-    /// Grants by URL.
-    granted: BTreeMap<String, usize>,
+    /// URLs that were tried too often.
+    dead: BTreeSet<String>,
+    /// Redirects that led to a URL in a row.
+    redirects: BTreeMap<String, u8>,
+    /// Hosts whose actor failed again and again (A1).
+    parked: BTreeSet<HostKey>,
+    ledger: Ledger,
     /// URL and version of each record of a page.
     pages: Vec<(String, u64)>,
     spool: Option<Arc<dyn Spool>>,
@@ -66,18 +77,27 @@ pub(super) async fn collect(world: &World, shards: u16) -> Result<Found, Simulat
 impl Found {
     async fn add(&mut self, store: &ShardStore) -> Result<(), StoreError> {
         let mut after = EventSeq(0);
+        let feed = self.feeds.entry(store.shard()).or_default();
         loop {
             let events = store.events(after, ROWS).await?;
             let Some((last, _)) = events.last() else { break };
             after = *last;
+            feed.extend(events.iter().map(|(seq, event)| (*seq, key_of(event))));
             self.events.extend(events.into_iter().map(|(_, event)| event));
         }
-        for (host, ..) in store.hosts(None, ROWS).await? {
-            let urls = store.host_urls(host, None, ROWS).await?;
-            self.known.extend(urls.into_iter().map(|(_, record)| record.url.to_string()));
+        for (host, record, _) in store.hosts(None, ROWS).await? {
+            if record.parked.is_some() {
+                self.parked.insert(record.key);
+            }
+            for (_, record) in store.host_urls(host, None, ROWS).await? {
+                self.redirects.insert(record.url.to_string(), record.redirects);
+                self.known.push(record.url.to_string());
+            }
             let sleepers = store.sleepers(host, None, ROWS).await?;
             self.sleeping.extend(sleepers.into_iter().map(|(entry, _)| entry.url.to_string()));
         }
+        let dead = store.dead(None, ROWS).await?;
+        self.dead.extend(dead.into_iter().map(|letter| letter.entry.url.to_string()));
         self.leases += store.leases().await?.len();
         self.to_parse += store.to_parse(None, ROWS).await?.len();
         let mut after = None;
@@ -86,9 +106,7 @@ impl Found {
             let Some((last, _)) = rows.last() else { break };
             after = Some(*last);
             for (_, row) in rows {
-                if let LedgerRow::Granted { lease, .. } = row {
-                    *self.granted.entry(lease.entry.url.to_string()).or_default() += 1;
-                }
+                self.ledger.add(store.shard(), row);
             }
         }
         Ok(())
@@ -135,12 +153,16 @@ pub(super) async fn check(kept: &Kept, found: &Found, is_done: bool) {
     for doubled in doubled(found.pages.iter().map(|(url, version)| format!("{url} {version}"))) {
         violate(&format_args!("B6: twice in the outputs: {doubled}"));
     }
-    check_grants(kept, found);
+    for (shard, feed) in &found.feeds {
+        kept.inside.compare(*shard, feed);
+    }
+    found.ledger.check(kept);
     check_archive(kept, found).await;
     if is_done {
         check_nothing_waits(kept, found);
         check_pages(kept, found);
         check_links(kept, found);
+        check_redirects(kept, found);
     }
 }
 
@@ -155,14 +177,6 @@ fn note(kept: &Kept, found: &Found) {
     }
 }
 
-fn key_of(event: &CrawlEvent) -> String {
-    let kind = event.happening.kind();
-    match &event.subject {
-        Subject::Url { url, version, .. } => format!("{kind} {url} {version}"),
-        Subject::Host { host_key, version } => format!("{kind} {host_key} {version}"),
-    }
-}
-
 fn doubled<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = BTreeSet::new();
     let mut doubled = Vec::new();
@@ -173,20 +187,6 @@ fn doubled<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
         }
     }
     doubled
-}
-
-/// I7: no request without a grant.
-fn check_grants(kept: &Kept, found: &Found) {
-    let mut requested: BTreeMap<String, usize> = BTreeMap::new();
-    for request in kept.history.requests() {
-        *requested.entry(request.url.to_string()).or_default() += 1;
-    }
-    for (url, times) in requested {
-        let granted = found.granted.get(&url).copied().unwrap_or(0);
-        if granted < times {
-            kept.history.violate(format_args!("I7: {url}: {times} requests, {granted} grants"));
-        }
-    }
 }
 
 /// I7: what an event names can be read back.
@@ -218,9 +218,16 @@ fn check_nothing_waits(kept: &Kept, found: &Found) {
         kept.history.violate(format_args!("left over: {leases} leases, {pages} pages to parse"));
     }
     let outcomes = found.outcomes();
-    for url in found.known.iter().filter(|url| !outcomes.contains_key(url.as_str())) {
+    let has_end = |url: &String| match outcomes.get(url.as_str()) {
+        Some(outcome) => !is_passing(*outcome) || found.dead.contains(url),
+        None => found.dead.contains(url),
+    };
+    for url in found.known.iter().filter(|url| !has_end(url)) {
         let Ok(parsed) = CrawlUrl::parse(url) else { continue };
         let key = parsed.host_key();
+        if found.parked.contains(&key) {
+            continue;
+        }
         let Some(site) = kept.web.site(&key).filter(|site| site.stays_reachable()) else {
             continue;
         };
@@ -231,6 +238,30 @@ fn check_nothing_waits(kept: &Kept, found: &Found) {
         } else if !found.sleeping.contains(url) {
             kept.history.violate(format_args!("R2: {url} is refused and does not sleep"));
         }
+    }
+}
+
+/// F8: a failure that is tried again, and in the end is a dead letter.
+fn is_passing(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::ServerError
+        | Outcome::RateLimited
+        | Outcome::Timeout
+        | Outcome::Dns
+        | Outcome::Connect
+        | Outcome::Tls
+        | Outcome::Protocol
+        | Outcome::EgressRefused
+        | Outcome::Cancelled => true,
+        Outcome::Ok
+        | Outcome::NotModified
+        | Outcome::Redirect
+        | Outcome::ClientError
+        | Outcome::RobotsRefused
+        | Outcome::Truncated
+        | Outcome::TooLarge
+        | Outcome::UnwantedType
+        | Outcome::Decode => false,
     }
 }
 
@@ -267,6 +298,22 @@ fn check_links(kept: &Kept, found: &Found) {
             if !known.contains(target.as_str()) {
                 kept.history.violate(format_args!("I7: {target}, a link of {url}, is not known"));
             }
+        }
+    }
+}
+
+/// H2: where a redirect leads is known, unless too many led there in a row.
+fn check_redirects(kept: &Kept, found: &Found) {
+    let known: BTreeSet<&str> = found.known.iter().map(String::as_str).collect();
+    for (url, _) in found.outcomes().iter().filter(|(_, outcome)| **outcome == Outcome::Redirect) {
+        let Ok(page) = CrawlUrl::parse(url) else { continue };
+        let site = kept.web.site(&page.host_key());
+        let target = site.and_then(|site| site.redirect(page.path_and_query()));
+        let Some(Ok(target)) = target.map(|target| page.join(&target)) else { continue };
+        let hops = found.redirects.get(*url).copied().unwrap_or(0);
+        if hops < REDIRECTS_MAX && !known.contains(target.as_str()) {
+            let target = target.as_str();
+            kept.history.violate(format_args!("H2: {target}, where {url} leads, is not known"));
         }
     }
 }

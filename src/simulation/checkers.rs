@@ -24,8 +24,9 @@ use super::web::Web;
 use crate::config::Config;
 use crate::types::{CrawlUrl, HostKey, Timestamp};
 
-/// A page may be sent so long after its robots decision has ended: the lease was granted before.
-const DECISION_SLACK: Duration = Duration::from_secs(300);
+/// A page may be sent so long after its robots decision has ended: the lease was granted before, or
+/// the crawler failed to ask again by a fault of its own, and the last copy served on meanwhile.
+const DECISION_SLACK: Duration = Duration::from_secs(900);
 /// What a site was seen to want in the last moments before a crash may not have become durable: the
 /// archive syncs, and the shard flushes once a second.
 const GRACE: Duration = Duration::from_secs(2);
@@ -74,13 +75,22 @@ pub(super) struct Told {
     pub(super) max_age: Option<Duration>,
 }
 
+/// What has happened, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Requests that came.
+    pub(super) requests: usize,
+    /// Waits that sites asked for.
+    pub(super) waits: usize,
+}
+
 /// The record of a run; clones are the same record.
 #[derive(Clone)]
 pub(super) struct History {
     web: Arc<Web>,
     limits: Limits,
     state: Arc<Mutex<State>>,
-    count: watch::Sender<usize>,
+    seen: watch::Sender<Seen>,
 }
 
 /// What the operator promised.
@@ -138,6 +148,19 @@ struct AddressView {
     ended: Option<Timestamp>,
 }
 
+impl SiteView {
+    /// What it was seen to want in the last moments, or since store or disk fail, need not have
+    /// become durable.
+    fn forget_since(&mut self, at: Timestamp, trouble_since: Timestamp) {
+        let trouble = at.since(trouble_since);
+        self.wait_until.forget_since(at, GRACE_OF_WAITS + trouble);
+        self.delay.forget_since(at, GRACE + trouble);
+        if self.ended.is_some_and(|ended| at.since(ended) <= GRACE + trouble) {
+            self.took = Duration::ZERO;
+        }
+    }
+}
+
 impl History {
     /// Nothing has happened yet.
     pub(super) fn new(web: Arc<Web>, config: &Config) -> Self {
@@ -150,7 +173,7 @@ impl History {
             address_in_flight: usize::from(everyone.per_address_max_in_flight),
             robots_cache: config.robots.cache,
         };
-        Self { web, limits, state: Arc::default(), count: watch::Sender::new(0) }
+        Self { web, limits, state: Arc::default(), seen: watch::Sender::default() }
     }
 
     /// A request comes in; its number.
@@ -181,7 +204,7 @@ impl History {
         }
         state.open.push(number);
         state.requests.push(Request { url: url.clone(), address: address.ip(), at, end: None });
-        self.count.send_replace(number + 1);
+        self.seen.send_modify(|seen| seen.requests += 1);
         number
     }
 
@@ -205,6 +228,7 @@ impl History {
         view.took = at.since(request.at);
         if let Some(until) = told.wait_until {
             view.wait_until.ask(at, until.max(view.wait_until.last()));
+            self.seen.send_modify(|seen| seen.waits += 1);
         }
         if let Some(site) = self.web.rules_of(&request.url) {
             let view = state.sites.entry(site.key.clone()).or_default();
@@ -283,19 +307,39 @@ impl History {
 
     /// The whole crawler dies: its requests end, and what it was told in the last moments may not
     /// have become durable.
-    pub(super) fn crash(&self, at: Timestamp) {
+    pub(super) fn crash(&self, at: Timestamp, trouble_since: Timestamp) {
         let open = self.lock().open.clone();
         for number in open {
             self.end(number, at, End::Crashed, Told::default());
         }
         let mut state = self.lock();
         state.trace.note(format_args!("{at} crash"));
-        for view in state.sites.values_mut() {
-            view.wait_until.forget_since(at, GRACE_OF_WAITS);
-            view.delay.forget_since(at, GRACE);
-            if view.ended.is_some_and(|ended| at.since(ended) <= GRACE) {
-                view.took = Duration::ZERO;
-            }
+        state.sites.values_mut().for_each(|view| view.forget_since(at, trouble_since));
+    }
+
+    /// The node starts with a clock that is otherwise than before. What ends at a point in time,
+    /// a wait or a robots decision, ends sooner where the clock was set forward, later where it
+    /// was set back; the node cannot know.
+    pub(super) fn clock_was_set(&self, at: Timestamp, before_ms: i64, after_ms: i64) {
+        let by = Duration::from_millis(before_ms.abs_diff(after_ms));
+        if after_ms < before_ms {
+            self.lock()
+                .sites
+                .values_mut()
+                .for_each(|view| view.decision.until = view.decision.until + by);
+            return;
+        }
+        let forward = by;
+        let sooner = |until: Timestamp| if until > at { until - forward } else { until };
+        for view in self.lock().sites.values_mut() {
+            view.wait_until.change(sooner);
+        }
+    }
+
+    /// The actor of a shard dies with what it was told in the last moments.
+    pub(super) fn shard_died(&self, at: Timestamp, trouble_since: Timestamp) {
+        for view in self.lock().sites.values_mut() {
+            view.forget_since(at, trouble_since);
         }
     }
 
@@ -314,24 +358,21 @@ impl History {
         self.lock().requests.len()
     }
 
-    /// Returns when so many requests have come.
-    pub(super) async fn until_count(&self, count: usize) {
+    /// What was seen so far.
+    pub(super) fn seen(&self) -> Seen {
+        *self.seen.borrow()
+    }
+
+    /// Returns when at least this was seen.
+    pub(super) async fn until_seen(&self, wanted: Seen) {
+        let enough = |seen: &Seen| seen.requests >= wanted.requests && seen.waits >= wanted.waits;
         // It holds the other end itself, so it is never closed.
-        self.count.subscribe().wait_for(|seen| *seen >= count).await.ok();
+        self.seen.subscribe().wait_for(enough).await.ok();
     }
 
     /// All requests.
     pub(super) fn requests(&self) -> Vec<Request> {
         self.lock().requests.clone()
-    }
-
-    /// When a site was last asked whose robots.txt has decided.
-    pub(super) fn last_of_use(&self) -> Option<Timestamp> {
-        let state = self.lock();
-        let decided =
-            |key: &HostKey| state.sites.get(key).is_some_and(|view| view.decision.rules.is_some());
-        let of_use = state.requests.iter().rev().find(|request| decided(&request.url.host_key()));
-        of_use.map(|request| request.at)
     }
 
     /// The rules that a site served last; `None` where nothing of it may be asked for.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,34 +12,26 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 
 use super::draw::{below, draw};
+use super::faults::{Fault, Faults};
+use super::power::{Power, Step};
+use super::weather::{disk_fails, standstill};
 use crate::types::HostId;
 use crate::world::{Clock, MemorySpool, SnapshotStore, Spool};
 
+/// The folder of the outputs.
+const OUTPUTS: &str = "pages";
 /// The longest write of a file, in milliseconds.
 const WRITE_MS_MAX: u64 = 12;
-
-/// A machine that is on until its power is cut; one for each life of the node.
-#[derive(Debug, Default)]
-pub(super) struct Power(AtomicBool);
-
-impl Power {
-    /// From now on nothing that is under way comes to its end.
-    pub(super) fn cut(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    fn is_cut(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 /// Files in memory. A write takes a few milliseconds; whoever asked for it may go, it is done all
 /// the same, as by a thread of its own; only a power cut leaves a part of it.
 #[derive(Debug)]
 pub(super) struct SimulatedSpool {
     pub(super) files: Arc<MemorySpool>,
+    /// True time.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) power: Arc<Power>,
+    pub(super) faults: Faults,
     pub(super) seed: u64,
 }
 
@@ -63,6 +54,19 @@ impl Writing<'_> {
             .now_or_never()
             .unwrap_or_else(|| Err(io::Error::other("memory does not wait")))
     }
+
+    /// A part of it is written, maybe nothing, maybe all.
+    fn tear(&mut self) {
+        let about = format!("torn {} {}", self.name, self.offset);
+        let whole = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        let kept = below(whole + 1, self.spool.seed, about);
+        self.bytes.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        self.is_done = true;
+        if self.offset > 0 || kept > 0 {
+            // How it ended is not known to anybody.
+            self.finish().ok();
+        }
+    }
 }
 
 impl Drop for Writing<'_> {
@@ -71,33 +75,51 @@ impl Drop for Writing<'_> {
             return;
         }
         if self.spool.power.is_cut() {
-            let about = format!("torn {} {}", self.name, self.offset);
-            let whole = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
-            let kept = below(whole + 1, self.spool.seed, about);
-            self.bytes.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
-            if self.offset == 0 && kept == 0 {
-                return;
-            }
+            self.tear();
+        } else {
+            // Nobody is left to be told how it ended.
+            self.finish().ok();
         }
-        // Nobody is left to be told how it ended.
-        self.finish().ok();
     }
 }
 
 impl SimulatedSpool {
-    async fn take_time(&self, about: &str) {
-        let now = self.clock.now().as_millis();
-        let millis = 1 + below(WRITE_MS_MAX, self.seed, format_args!("disk {about} {now}"));
+    /// Takes a while, longer while the outputs stand still; or fails while the disk does.
+    async fn take_time(&self, name: &str) -> io::Result<()> {
+        self.power.needed().await;
+        let now = self.clock.now();
+        if disk_fails(&self.faults, now) {
+            self.faults.count(Fault::Disk);
+            return Err(io::Error::other("the simulated disk is full"));
+        }
+        let about = format!("disk {name} {}", now.as_millis());
+        let millis = 1 + below(WRITE_MS_MAX, self.seed, about);
         self.clock.sleep(Duration::from_millis(millis)).await;
+        if name.starts_with(OUTPUTS)
+            && let Some(until) = standstill(&self.faults, OUTPUTS, now)
+        {
+            self.faults.count(Fault::Parser);
+            self.clock.sleep_until(until).await;
+        }
+        self.power.needed().await;
+        Ok(())
     }
 }
 
 #[async_trait]
 impl Spool for SimulatedSpool {
     async fn append(&self, name: &str, offset: u64, bytes: Bytes) -> io::Result<()> {
+        self.power.needed().await;
+        self.power.step(Step::FileBegun);
         let mut writing = Writing { spool: self, name, offset, bytes, is_done: false };
-        self.take_time(name).await;
-        writing.finish()
+        if let Err(full) = self.take_time(name).await {
+            writing.tear();
+            return Err(full);
+        }
+        writing.finish()?;
+        self.power.step(Step::FileEnded);
+        self.power.needed().await;
+        Ok(())
     }
 
     async fn read(&self, name: &str, offset: u64, length: u64) -> io::Result<Bytes> {
@@ -105,16 +127,17 @@ impl Spool for SimulatedSpool {
     }
 
     async fn truncate(&self, name: &str, length: u64) -> io::Result<()> {
-        self.take_time(name).await;
+        self.take_time(name).await?;
         self.files.truncate(name, length).await
     }
 
     async fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.take_time(from).await;
+        self.take_time(from).await?;
         self.files.rename(from, to).await
     }
 
     async fn remove(&self, name: &str) -> io::Result<()> {
+        self.power.needed().await;
         self.files.remove(name).await
     }
 
@@ -141,7 +164,33 @@ impl SimulatedSnapshots {
     }
 }
 
-impl SnapshotStore for SimulatedSnapshots {
+/// The snapshots as one life of the node writes them.
+#[derive(Debug)]
+pub(super) struct SnapshotsOfLife {
+    pub(super) kept: Arc<SimulatedSnapshots>,
+    pub(super) power: Arc<Power>,
+}
+
+impl SnapshotStore for SnapshotsOfLife {
+    fn get(&self, host: HostId) -> Option<Vec<u8>> {
+        self.kept.get(host)
+    }
+
+    fn put(&self, host: HostId, snapshot: Vec<u8>) {
+        if !self.power.is_cut() {
+            self.kept.put(host, snapshot);
+            self.power.step(Step::Snapshot);
+        }
+    }
+
+    fn remove(&self, host: HostId) {
+        if !self.power.is_cut() {
+            self.kept.remove(host);
+        }
+    }
+}
+
+impl SimulatedSnapshots {
     fn get(&self, host: HostId) -> Option<Vec<u8>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&host).and_then(|[newest, _]| newest.clone())
@@ -176,7 +225,8 @@ mod tests {
         SimulatedSpool {
             files: Arc::default(),
             clock: Arc::new(TokioClock::starting_at(Timestamp::EPOCH)),
-            power: Arc::default(),
+            power: Arc::new(Power::new(None)),
+            faults: Faults::new(1, Timestamp::EPOCH, std::collections::BTreeSet::new()),
             seed: 1,
         }
     }

@@ -4,28 +4,58 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::draw::happens;
+use crate::types::Timestamp;
 
 /// A class of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// Responses that never come, until the crawler hangs up.
     Lost,
-    /// Exchanges that take their worker with them.
+    /// Ends of exchanges that are reported twice: at once, late, in the next life, or with another
+    /// story.
+    Doubled,
+    /// Pages that wait for a parser for long, bodies that have to be read back from the archive,
+    /// outputs that stand still.
+    Parser,
+    /// An object store that fails, is slow or hangs for a while.
+    Store,
+    /// Files that cannot be written for a while.
+    Disk,
+    /// A wall clock that is set forward and back.
+    Clock,
+    /// Actors of every kind that die over a message, and exchanges that take their worker with
+    /// them.
     Panic,
-    /// The whole node dies at a moment, and is started again on what had become durable.
+    /// The whole node dies at a step, or is stopped, and is started again on what had become
+    /// durable.
     Crash,
 }
 
 impl Fault {
     /// Every class.
-    pub const ALL: [Self; 3] = [Self::Lost, Self::Panic, Self::Crash];
+    pub const ALL: [Self; 8] = [
+        Self::Lost,
+        Self::Doubled,
+        Self::Parser,
+        Self::Store,
+        Self::Disk,
+        Self::Clock,
+        Self::Panic,
+        Self::Crash,
+    ];
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lost => "lost",
+            Self::Doubled => "doubled",
+            Self::Parser => "parser",
+            Self::Store => "store",
+            Self::Disk => "disk",
+            Self::Clock => "clock",
             Self::Panic => "panic",
             Self::Crash => "crash",
         }
@@ -50,10 +80,11 @@ impl FromStr for Fault {
     }
 }
 
-/// The faults of a run: which, and how many there were.
+/// The faults of a run: which, until when, and how many there were.
 #[derive(Clone, Debug)]
 pub(super) struct Faults {
-    seed: u64,
+    pub(super) seed: u64,
+    start: Timestamp,
     wanted: BTreeSet<Fault>,
     injected: Arc<Mutex<BTreeMap<Fault, u64>>>,
 }
@@ -62,15 +93,37 @@ pub(super) struct Faults {
 const LOST: u64 = 30;
 /// Of a thousand exchanges.
 const PANICS: u64 = 20;
+/// Faults that last, and crashes, come within this time; what is left then must still be done.
+pub(super) const FAULTS_FOR: Duration = Duration::from_secs(45 * 60);
+
+/// What begins within that time is over after this at the latest.
+const LASTS_MAX: Duration = Duration::from_secs(20 * 60);
 
 impl Faults {
-    pub(super) fn new(seed: u64, wanted: BTreeSet<Fault>) -> Self {
-        Self { seed, wanted, injected: Arc::default() }
+    /// Faults of these classes in a run that begins at `start`.
+    pub(super) fn new(seed: u64, start: Timestamp, wanted: BTreeSet<Fault>) -> Self {
+        Self { seed, start, wanted, injected: Arc::default() }
     }
 
     /// Whether this class is wanted.
     pub(super) fn has(&self, fault: Fault) -> bool {
         self.wanted.contains(&fault)
+    }
+
+    /// Whether this class is wanted and still happens at this time.
+    pub(super) fn has_at(&self, fault: Fault, at: Timestamp) -> bool {
+        self.has(fault) && self.age(at) < FAULTS_FOR
+    }
+
+    /// Whether disk or store may be in no state to start or to stop a node with.
+    pub(super) fn may_hinder(&self, at: Timestamp) -> bool {
+        let lasting = [Fault::Store, Fault::Disk, Fault::Parser];
+        self.age(at) < FAULTS_FOR + LASTS_MAX && lasting.into_iter().any(|fault| self.has(fault))
+    }
+
+    /// The time since the run began.
+    pub(super) fn age(&self, at: Timestamp) -> Duration {
+        at.since(self.start)
     }
 
     /// What happens to the exchange that `about` names, if anything.

@@ -5,8 +5,29 @@
 //! millisecond: everything happens on one thread, time moves only when nobody has anything to do,
 //! and nothing is drawn but from the seed. A hash over all that was seen says so.
 //!
+//! How each invariant is observed:
+//!
+//! - I1 As a lease leaves its shard, at looks inside, and at the end: terms only rise, no lease
+//!   leaves or is granted twice (`inside`, `ledger`).
+//! - I2 At each request: the site's own clock, rules and robots decision, and the clock of its
+//!   address (`checkers`); at the end the times in the ledger.
+//! - I3 At each request: until when the site asked to be left alone, over all lives (`checkers`).
+//! - I4 At the end: no URL lies in the stores twice (`audit`).
+//! - I5 At looks inside and at the end: one event of a kind for each version, one end for each
+//!   lease, though ends are told twice (`inside`, `ledger`).
+//! - I6 At each request: a public address of that very site (`checkers`).
+//! - I7 At looks inside and at the end: what the feed has shown stays over crashes; every request
+//!   has a durable grant, every event its response, every record its links (`inside`, `ledger`,
+//!   `audit`).
+//! - I8 At looks inside: leases, hosts, pages and responses under way are within their bounds
+//!   (`inside`); at the end: every known URL has come to an end (`audit`).
+//!
+//! Crashes may come at any step of any kind (`power`), so what holds at the end of a run has held
+//! at the moment of each crash. In debug builds the `debug_assert!`s of the code count as well: a
+//! panic that was not meant is a violation.
+//!
 //! It does not simulate: HTTP itself (the exchange is a function call), the admin interface, other
-//! nodes.
+//! nodes, a machine that was suspended.
 
 mod draw;
 mod rules;
@@ -15,12 +36,18 @@ mod web;
 mod asked;
 mod trace;
 mod checkers;
+mod inside;
 mod faults;
+mod weather;
+mod power;
+mod clock;
 mod disk;
 mod objects;
+mod taps;
 mod world;
 mod settings;
 mod panics;
+mod ledger;
 mod audit;
 mod lives;
 
@@ -38,6 +65,7 @@ use crate::types::Timestamp;
 
 use checkers::History;
 use faults::Faults;
+use inside::Inside;
 use objects::KeptObjects;
 use web::Web;
 use world::Kept;
@@ -58,6 +86,23 @@ pub struct SimulationOptions {
     pub hosts: u16,
     /// Classes of faults.
     pub faults: BTreeSet<Fault>,
+}
+
+impl SimulationOptions {
+    /// The command that plays the very same run again.
+    pub fn command(&self) -> String {
+        let Self { seed, hours, hosts, faults } = self;
+        let mut command = format!("mehman simulate --seed {seed} --hours {hours} --hosts {hosts}");
+        let names: Vec<&str> = match faults.len() == Fault::ALL.len() {
+            true => vec!["all"],
+            false => faults.iter().map(|fault| fault.as_str()).collect(),
+        };
+        if !names.is_empty() {
+            command.push_str(" --faults ");
+            command.push_str(&names.join(","));
+        }
+        command
+    }
 }
 
 /// How a run went.
@@ -117,15 +162,19 @@ pub fn run(options: &SimulationOptions) -> Result<SimulationReport, SimulationEr
     let start = Timestamp::from_secs(START);
     let deadline = start + Duration::from_secs(3600 * u64::from(options.hours));
     let web = Arc::new(Web::new(options.seed, options.hosts, start));
-    let history = History::new(Arc::clone(&web), &settings::config()?);
+    let config = settings::config()?;
+    let history = History::new(Arc::clone(&web), &config);
     let kept = Kept {
         seed: options.seed,
         web,
         history: history.clone(),
-        faults: Faults::new(options.seed, options.faults.clone()),
+        faults: Faults::new(options.seed, start, options.faults.clone()),
         files: Arc::default(),
         objects: KeptObjects::default(),
         snapshots: Arc::default(),
+        deaths: Arc::default(),
+        inside: Arc::new(Inside::new(history.clone(), &config)),
+        late: Arc::default(),
     };
     panics::listen();
     let over = lives::run(&kept, start, deadline);
@@ -149,4 +198,24 @@ pub fn run(options: &SimulationOptions) -> Result<SimulationReport, SimulationEr
         trace: format!("{trace:016x}"),
         last_lines,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_plays_it_again_names_everything() {
+        let options = |faults: &[Fault]| SimulationOptions {
+            seed: 7,
+            hours: 3,
+            hosts: 9,
+            faults: faults.iter().copied().collect(),
+        };
+        let expected = "mehman simulate --seed 7 --hours 3 --hosts 9";
+        assert_eq!(options(&[]).command(), expected);
+        let some = options(&[Fault::Crash, Fault::Lost]).command();
+        assert_eq!(some, format!("{expected} --faults lost,crash"));
+        assert_eq!(options(&Fault::ALL).command(), format!("{expected} --faults all"));
+    }
 }

@@ -1,5 +1,5 @@
-//! The object store of the simulated world: in memory, with times from the simulated clock, and
-//! with answers that take a while.
+//! The object store of the simulated world: in memory, with times from the simulated wall clock,
+//! with answers that take a while, and with bad weather.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,11 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use super::draw::{below, draw};
+use super::clock::{moved, wall_ahead_ms};
+use super::draw::{below, draw, happens};
+use super::faults::{Fault, Faults};
+use super::power::{Power, Step};
+use super::weather::{StoreWeather, of_store};
 use crate::types::Timestamp;
 use crate::world::Clock;
 
@@ -35,7 +39,10 @@ pub(super) struct KeptObjects {
 #[derive(Debug)]
 pub(super) struct SimulatedObjects {
     pub(super) kept: KeptObjects,
+    /// True time.
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) power: Arc<Power>,
+    pub(super) faults: Faults,
     pub(super) seed: u64,
 }
 
@@ -60,11 +67,61 @@ fn date(at: Timestamp) -> DateTime<Utc> {
 impl SimulatedObjects {
     /// The time that a write takes, and how much of it lies before the object is there: a crash in
     /// between finds it there although nobody was told.
-    fn time_of(&self, location: &Path) -> (Duration, Duration) {
+    fn time_of(&self, location: &Path, millis_max: u64) -> (Duration, Duration) {
         let now = self.clock.now().as_millis();
-        let millis = 2 + below(WRITE_MS_MAX, self.seed, format_args!("object {location} {now}"));
+        let millis = 2 + below(millis_max, self.seed, format_args!("object {location} {now}"));
         let before = draw(self.seed, format_args!("order {location} {now}")) % (millis + 1);
         (Duration::from_millis(before), Duration::from_millis(millis - before))
+    }
+
+    /// What is written at this moment is dated by the wall.
+    fn note(&self, location: &Path) {
+        let now = self.clock.now();
+        self.kept.note(location, moved(now, wall_ahead_ms(&self.faults, now)));
+    }
+
+    fn failed<T>(&self, what: &'static str) -> Result<T> {
+        self.faults.count(Fault::Store);
+        Err(object_store::Error::Generic { store: "simulation", source: what.into() })
+    }
+
+    /// Writing, as the weather has it: the time it takes, or that it fails; then the object may be
+    /// there all the same.
+    async fn begin_write(&self, location: &Path) -> Result<(Duration, Duration), bool> {
+        self.power.needed().await;
+        self.power.step(Step::ObjectBegun);
+        let now = self.clock.now();
+        match of_store(&self.faults, now) {
+            StoreWeather::Fair | StoreWeather::NoReads => Ok(self.time_of(location, WRITE_MS_MAX)),
+            StoreWeather::Slow(millis) => {
+                self.faults.count(Fault::Store);
+                Ok(self.time_of(location, millis))
+            }
+            StoreWeather::Hangs(until) => {
+                self.faults.count(Fault::Store);
+                self.clock.sleep_until(until).await;
+                Ok(self.time_of(location, WRITE_MS_MAX))
+            }
+            StoreWeather::NoWrites | StoreWeather::Nothing => {
+                self.clock.sleep(self.time_of(location, WRITE_MS_MAX).0).await;
+                let at = now.as_millis();
+                Err(happens(250, self.seed, format_args!("there {location} {at}")))
+            }
+        }
+    }
+
+    async fn readable(&self) -> Result<()> {
+        self.power.needed().await;
+        match of_store(&self.faults, self.clock.now()) {
+            StoreWeather::NoReads | StoreWeather::Nothing => {
+                self.clock.sleep(Duration::from_millis(1)).await;
+                self.failed("it cannot be read at the moment")
+            }
+            StoreWeather::Fair
+            | StoreWeather::NoWrites
+            | StoreWeather::Slow(_)
+            | StoreWeather::Hangs(_) => Ok(()),
+        }
     }
 }
 
@@ -82,14 +139,26 @@ impl ObjectStore for SimulatedObjects {
         payload: PutPayload,
         opts: PutOptions,
     ) -> Result<PutResult> {
-        let (before, after) = self.time_of(location);
+        let begun = self.begin_write(location).await;
+        let (before, after) = match begun {
+            Ok(times) => times,
+            Err(false) => return self.failed("it cannot be written at the moment"),
+            Err(true) => (Duration::ZERO, Duration::ZERO),
+        };
         self.clock.sleep(before).await;
+        self.power.needed().await;
         let put = self.kept.memory.put_opts(location, payload, opts).await;
         if put.is_ok() {
-            self.kept.note(location, self.clock.now());
+            self.note(location);
         }
+        self.power.step(Step::ObjectThere);
         self.clock.sleep(after).await;
-        put
+        self.power.needed().await;
+        self.power.step(Step::ObjectEnded);
+        match begun {
+            Ok(_) => put,
+            Err(_) => self.failed("nobody knows whether it was written"),
+        }
     }
 
     async fn put_multipart_opts(
@@ -97,11 +166,15 @@ impl ObjectStore for SimulatedObjects {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.kept.note(location, self.clock.now());
+        if self.begin_write(location).await.is_err() {
+            return self.failed("it cannot be written at the moment");
+        }
+        self.note(location);
         self.kept.memory.put_multipart_opts(location, opts).await
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.readable().await?;
         let mut got = self.kept.memory.get_opts(location, options).await?;
         got.meta = self.kept.dated(got.meta);
         Ok(got)
@@ -111,30 +184,47 @@ impl ObjectStore for SimulatedObjects {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
+        if self.power.is_cut() {
+            return futures::stream::pending().boxed();
+        }
         self.kept.memory.delete_stream(locations)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        match of_store(&self.faults, self.clock.now()) {
+            StoreWeather::NoReads | StoreWeather::Nothing => {
+                let failed = self.failed("it cannot be listed at the moment");
+                return futures::stream::once(async { failed }).boxed();
+            }
+            StoreWeather::Fair
+            | StoreWeather::NoWrites
+            | StoreWeather::Slow(_)
+            | StoreWeather::Hangs(_) => {}
+        }
         let kept = self.kept.clone();
         let found = self.kept.memory.list(prefix);
         found.map(move |meta| meta.map(|meta| kept.dated(meta))).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.readable().await?;
         let mut found = self.kept.memory.list_with_delimiter(prefix).await?;
         found.objects = found.objects.into_iter().map(|meta| self.kept.dated(meta)).collect();
         Ok(found)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.power.needed().await;
         self.kept.memory.copy_opts(from, to, options).await?;
-        self.kept.note(to, self.clock.now());
+        self.note(to);
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use object_store::ObjectStoreExt as _;
 
     use super::*;
@@ -143,7 +233,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn objects_carry_the_simulated_time() {
         let clock = Arc::new(TokioClock::starting_at(Timestamp::from_secs(1_000)));
-        let store = SimulatedObjects { kept: KeptObjects::default(), clock, seed: 3 };
+        let store = SimulatedObjects {
+            kept: KeptObjects::default(),
+            faults: Faults::new(3, clock.now(), BTreeSet::new()),
+            power: Arc::new(Power::new(None)),
+            clock,
+            seed: 3,
+        };
         let path = Path::from("a/b");
         store.put(&path, "x".into()).await.unwrap();
         assert_eq!(store.head(&path).await.unwrap().last_modified.timestamp(), 1_000);

@@ -14,7 +14,7 @@ pub(super) fn config() -> Result<Config, ConfigFaults> {
         ("parse.workers", "2"),
         ("limits.memory", "256MiB"),
         // Shorter than a run, so that decisions end and are asked for again.
-        ("robots.cache", "1h"),
+        ("robots.cache", "20m"),
         ("archive.max_file_size", "256KiB"),
         ("archive.max_file_age", "10m"),
     ];

@@ -26,6 +26,8 @@ pub(super) struct Site {
     pub(super) trouble: u64,
     pub(super) addresses: Addresses,
     pub(super) robots: Robots,
+    /// From when to when none of its pages can be had.
+    pub(super) outage: Option<(Timestamp, Timestamp)>,
     /// Other sites that its pages name.
     pub(super) neighbours: Vec<HostKey>,
 }
@@ -62,6 +64,10 @@ pub(super) enum Robots {
     BusyUntil(Timestamp, SiteRules),
     /// The first rules until this time, then the others; good for ten minutes only.
     Changing(Timestamp, SiteRules, SiteRules),
+    /// Rules until this time, then 404: everything is allowed.
+    Vanishing(Timestamp, SiteRules),
+    /// 404 until this time, then these rules.
+    Appearing(Timestamp, SiteRules),
     /// Rules until this time, then 500 for ever: the last good copy serves on.
     DownFrom(Timestamp, SiteRules),
     /// A redirect within the site.
@@ -138,6 +144,12 @@ impl Site {
                 let rules = if at < *from { before } else { after };
                 Reply::rules(rules).with("Cache-Control", "max-age=600")
             }
+            Robots::Vanishing(from, _) if at >= *from => Reply::status(404),
+            Robots::Appearing(from, _) if at < *from => {
+                Reply::status(404).with("Cache-Control", "max-age=400")
+            }
+            Robots::Vanishing(_, rules) => Reply::rules(rules).with("Cache-Control", "max-age=400"),
+            Robots::Appearing(_, rules) => Reply::rules(rules),
             Robots::DownFrom(from, _) if at >= *from => Reply::status(500),
             Robots::DownFrom(_, rules) => Reply::rules(rules).with("Cache-Control", "max-age=900"),
             Robots::Moved(_) => Reply::status(301).with("Location", ROBOTS_MOVED),
@@ -167,11 +179,21 @@ impl Site {
                     after.clone()
                 }
             }
+            Robots::Vanishing(from, rules) if at < *from => rules.clone(),
+            Robots::Appearing(from, rules) if at >= *from => rules.clone(),
+            Robots::Vanishing(..) | Robots::Appearing(..) => SiteRules::open(),
         }
     }
 
     /// A failure that is over half a minute later.
     fn passing_failure(&self, path: &str, at: Timestamp) -> Option<Reply> {
+        if self.outage.is_some_and(|(from, until)| at >= from && at < until) {
+            return Some(match self.seed % 3 {
+                0 => Reply::Refused,
+                1 => Reply::Silent,
+                _ => Reply::status(503),
+            });
+        }
         let half_minute = at.as_millis() / 30_000;
         if !happens(self.trouble, self.seed, format_args!("trouble {path} {half_minute}")) {
             return None;
@@ -189,8 +211,12 @@ impl Site {
     }
 
     fn page(&self, path: &str) -> Reply {
-        if let Some(number) = numbered(path, "/old/") {
-            return Reply::status(301).with("Location", &format!("/p/{number}"));
+        if let Some(target) = self.redirect(path) {
+            return Reply::status(if self.seed.is_multiple_of(2) { 301 } else { 302 })
+                .with("Location", &target);
+        }
+        if path == "/nowhere" {
+            return Reply::status(302);
         }
         if path.starts_with("/gone/") {
             return Reply::status(404);
@@ -198,6 +224,28 @@ impl Site {
         match self.links(path) {
             Some(links) => Reply::html(html(path, &links)),
             None => Reply::status(404),
+        }
+    }
+
+    /// H2: where a page leads that has moved: within the site, to another one, along a chain, in a
+    /// circle within the site or around all sites.
+    pub(super) fn redirect(&self, path: &str) -> Option<String> {
+        if let Some(number) = numbered(path, "/old/") {
+            return Some(format!("/p/{number}"));
+        }
+        if let Some(number) = numbered(path, "/hops/") {
+            return Some(match number.checked_sub(1) {
+                Some(next) => format!("/hops/{next}"),
+                None => "/p/1".to_owned(),
+            });
+        }
+        match path {
+            "/circle" => Some("/circle/back".to_owned()),
+            "/circle/back" => Some("/circle".to_owned()),
+            "/self" => Some("/self".to_owned()),
+            "/away" => self.neighbours.last().map(|other| format!("{other}/old/1")),
+            "/round" => self.neighbours.first().map(|other| format!("{other}/round")),
+            _ => None,
         }
     }
 
@@ -225,7 +273,15 @@ impl Site {
 
     fn side_links(&self, number: u64) -> Vec<String> {
         let mut links = Vec::new();
-        match draw(self.seed, format_args!("side {number}")) % 6 {
+        match draw(self.seed, format_args!("side {number}")) % 9 {
+            6 => links.push(format!("/hops/{}", number % 9)),
+            7 => links.push("/away".to_owned()),
+            8 => {
+                let moved = ["/circle", "/self", "/round", "/nowhere"];
+                links.extend(
+                    moved.get(usize::try_from(number % 4).unwrap_or(0)).map(|it| (*it).to_owned()),
+                );
+            }
             0 => links.push(format!("/private/{number}")),
             1 => links.push(format!("/private/open/{number}")),
             2 => links.push(format!("/late/{number}")),
@@ -256,7 +312,8 @@ fn html(path: &str, links: &[String]) -> String {
     page
 }
 
-fn date(at: Timestamp) -> String {
+/// A time as HTTP writes it.
+pub(super) fn date(at: Timestamp) -> String {
     let millis = u64::try_from(at.as_millis()).unwrap_or(0);
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(millis / 1000))
 }

@@ -61,6 +61,7 @@ impl Reply {
 pub(super) struct Web {
     pub(super) start: Timestamp,
     sites: BTreeMap<HostKey, Site>,
+    names: BTreeMap<String, HostKey>,
     seeds: Vec<String>,
 }
 
@@ -74,7 +75,8 @@ impl Web {
             sites.insert(key.clone(), site(seed, number, &keys, start));
         }
         let seeds = keys.iter().step_by(3).map(|key| format!("{key}/")).collect();
-        Self { start, sites, seeds }
+        let names = keys.iter().map(|key| (key.host().to_owned(), key.clone())).collect();
+        Self { start, sites, names, seeds }
     }
 
     /// Where the crawl begins: every third site.
@@ -94,7 +96,7 @@ impl Web {
 
     /// The site with this name.
     pub(super) fn named(&self, name: &str) -> Option<&Site> {
-        self.sites.values().find(|site| site.key.host() == name)
+        self.site(self.names.get(name)?)
     }
 
     /// The site whose robots.txt a request is for; `None` for a page.
@@ -135,9 +137,11 @@ fn site(seed: u64, number: u64, keys: &[HostKey], start: Timestamp) -> Site {
         let index = usize::try_from(index).unwrap_or(0) % keys.len();
         keys[index].clone()
     };
-    let latency = match of("latency", 6) {
-        0 => 2_500,
-        1 => 700,
+    let latency = match of("latency", 12) {
+        // At times too slow for anybody.
+        0 if number >= 3 => 8_000,
+        1 | 2 => 2_500,
+        3 | 4 => 700,
         _ => 15 + of("latency ms", 120),
     };
     let trouble = match of("trouble", 4) {
@@ -145,7 +149,11 @@ fn site(seed: u64, number: u64, keys: &[HostKey], start: Timestamp) -> Site {
         1 => 150,
         _ => 40,
     };
-    let pages = if number % 11 == 5 { 60 } else { 3 + of("pages", 18) };
+    let pages = match (number % 11, latency) {
+        (_, 8_000) => 3 + of("few pages", 4),
+        (5, _) => 60,
+        _ => 3 + of("pages", 18),
+    };
     Site {
         key: at(number),
         seed: own,
@@ -154,8 +162,19 @@ fn site(seed: u64, number: u64, keys: &[HostKey], start: Timestamp) -> Site {
         trouble: if number == 2 { 150 } else { trouble },
         addresses: addresses(number, own),
         robots: robots(number, own, at(number + 7), start),
+        outage: outage(number, own, start),
         neighbours: vec![at(number + 1), at(number + 2), at(of("neighbour", 1_000))],
     }
+}
+
+/// One site in six has a bad time.
+fn outage(number: u64, own: u64, start: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    let of = |what: &str, bound: u64| below(bound, own, what);
+    if number < 3 || of("outage", 6) != 0 {
+        return None;
+    }
+    let from = start + Duration::from_secs(60 + of("outage from", 1_200));
+    Some((from, from + Duration::from_secs(20 + of("outage for", 900))))
 }
 
 /// The first three are well; so the smallest web has something to crawl.
@@ -180,8 +199,10 @@ fn robots(number: u64, own: u64, other: HostKey, start: Timestamp) -> Robots {
     if below(3, own, "crawl-delay") == 0 {
         rules.crawl_delay = Some(2 + below(9, own, "crawl-delay seconds"));
     }
-    let until = later(2 + below(50, own, "robots until"));
-    match (number, below(14, own, "robots")) {
+    let until = later(2 + below(25, own, "robots until"));
+    match (number, below(16, own, "robots")) {
+        (3.., 14) => Robots::Vanishing(until, rules),
+        (3.., 15) => Robots::Appearing(until, rules),
         (0, _) => Robots::Rules(SiteRules { crawl_delay: Some(3), ..rules }),
         (1, _) | (_, 0 | 1) => Robots::Missing,
         (2, _) | (_, 2..=4) => Robots::Rules(rules),
@@ -223,10 +244,34 @@ mod tests {
             webs.iter().flat_map(|web| web.sites().map(|site| kind(&site.robots))).collect();
         robots.sort_by_key(|kind| format!("{kind:?}"));
         robots.dedup();
-        assert_eq!(robots.len(), 11);
+        assert_eq!(robots.len(), 13);
         let closed =
             webs.iter().flat_map(Web::sites).filter(|site| !site.stays_reachable()).count();
         assert!(closed > 20, "{closed}");
+    }
+
+    #[test]
+    fn redirects_lead_along_chains_in_circles_and_to_other_sites() {
+        let web = Web::new(3, 3, START);
+        let site = web.sites().next().unwrap();
+        let along = |path: &str| {
+            let mut paths = vec![path.to_owned()];
+            while let Some(next) = site.redirect(paths.last().unwrap()) {
+                let seen = paths.contains(&next);
+                paths.push(next);
+                if seen {
+                    break;
+                }
+            }
+            paths
+        };
+        assert_eq!(along("/hops/2"), ["/hops/2", "/hops/1", "/hops/0", "/p/1"]);
+        assert_eq!(along("/circle"), ["/circle", "/circle/back", "/circle"]);
+        assert_eq!(along("/self"), ["/self", "/self"]);
+        for path in ["/away", "/round"] {
+            let target = CrawlUrl::parse(&site.redirect(path).unwrap()).unwrap();
+            assert_ne!(target.host_key(), site.key);
+        }
     }
 
     #[test]

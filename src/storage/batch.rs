@@ -109,6 +109,8 @@ impl Batch {
         match change {
             Change::PutUrl(id, row) => self.put(Key::Url(id), &row),
             Change::PutVisit(id, row) => self.put(Key::Visit(id), &row),
+            Change::PutFailing(id, row) => self.put(Key::Failing(id), &row),
+            Change::DropFailing(id) => self.delete(Key::Failing(id)),
             Change::Enqueue(entry) => self.put(Key::of_entry(&entry), &entry),
             Change::Dequeue(entry) => self.delete(Key::of_entry(&entry)),
             Change::Defer { due, entry } => self.put(Key::Due { due, id: entry.id }, &entry),
@@ -117,6 +119,8 @@ impl Batch {
                 self.put(Key::Sleeper(entry.id), &SleeperRow { entry: *entry, reason })
             }
             Change::Unsleep(id) => self.delete(Key::Sleeper(id)),
+            Change::PutUnjudged(host) => self.put(Key::Unjudged(host), &true),
+            Change::DropUnjudged(host) => self.delete(Key::Unjudged(host)),
             Change::PutLease(lease) => self.put(Key::Lease(lease.id), &lease),
             Change::DropLease(id) => self.delete(Key::Lease(id)),
             Change::PutHost(id, row) => self.put(Key::Host(id), &row),

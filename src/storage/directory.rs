@@ -222,17 +222,19 @@ fn lock(path: &Path) -> Result<File, DirectoryError> {
     Ok(file)
 }
 
-/// Whole or not at all: a half-written version would lock its owner out.
 fn write_version(path: &Path) -> Result<(), DirectoryError> {
-    let (new, name) = (path.join("VERSION.new"), path.join(VERSION_FILE));
-    let write = || {
-        let mut file = File::create(&new)?;
-        writeln!(file, "{DIRECTORY_VERSION}")?;
-        file.sync_all()?;
-        fs::rename(&new, &name)?;
-        File::open(path)?.sync_all()
-    };
-    write().map_err(failed("write", &name))
+    let name = path.join(VERSION_FILE);
+    replace(&name, &format!("{DIRECTORY_VERSION}\n")).map_err(failed("write", &name))
+}
+
+/// Whole or not at all: a half-written file would lock its owner out.
+pub(super) fn replace(name: &Path, text: &str) -> io::Result<()> {
+    let new = name.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, name)?;
+    name.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DirectoryError {

@@ -4,9 +4,11 @@
 //! | --- | --- | --- |
 //! | `u` | URL id | what a URL is |
 //! | `v` | URL id | how its last visit went |
+//! | `f` | URL id | how later visits of a known page fail |
 //! | `q` | host · band · order · hash · disambiguator | the host's queue |
 //! | `d` | due (ms) · URL id | retries and revisits |
 //! | `s` | URL id | refused by robots rules |
+//! | `k` | host | its sleepers are to be judged by new rules |
 //! | `l` | lease id | in flight |
 //! | `h` | host · 0, host · 1 | the host's row, and its counts beside it |
 //! | `r` | host | its last robots.txt |
@@ -32,12 +34,16 @@ pub enum Kind {
     Url,
     /// How its last visit went.
     Visit,
+    /// How later visits of a known page fail.
+    Failing,
     /// A host's queue.
     Queue,
     /// Retries and revisits by time.
     Due,
     /// Refused by robots rules.
     Sleeper,
+    /// A host whose sleepers are to be judged by new rules.
+    Unjudged,
     /// A grant in flight.
     Lease,
     /// A host's row.
@@ -74,9 +80,11 @@ impl Kind {
         match self {
             Self::Url => b'u',
             Self::Visit => b'v',
+            Self::Failing => b'f',
             Self::Queue => b'q',
             Self::Due => b'd',
             Self::Sleeper => b's',
+            Self::Unjudged => b'k',
             Self::Lease => b'l',
             Self::Host | Self::Counts => b'h',
             Self::Robots => b'r',
@@ -104,9 +112,11 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Url => "url",
             Self::Visit => "visit",
+            Self::Failing => "failing visit",
             Self::Queue => "queue",
             Self::Due => "due",
             Self::Sleeper => "sleeper",
+            Self::Unjudged => "unjudged",
             Self::Lease => "lease",
             Self::Host => "host",
             Self::Counts => "host counts",
@@ -154,6 +164,8 @@ pub(super) enum Key {
     Url(UrlId),
     /// `v`
     Visit(UrlId),
+    /// `f`
+    Failing(UrlId),
     /// `q`
     Queue {
         /// Priority band, 0 first.
@@ -172,6 +184,8 @@ pub(super) enum Key {
     },
     /// `s`
     Sleeper(UrlId),
+    /// `k`
+    Unjudged(HostId),
     /// `l`
     Lease(LeaseId),
     /// `h`, 0
@@ -220,9 +234,11 @@ impl Key {
         match self {
             Self::Url(_) => Kind::Url,
             Self::Visit(_) => Kind::Visit,
+            Self::Failing(_) => Kind::Failing,
             Self::Queue { .. } => Kind::Queue,
             Self::Due { .. } => Kind::Due,
             Self::Sleeper(_) => Kind::Sleeper,
+            Self::Unjudged(_) => Kind::Unjudged,
             Self::Lease(_) => Kind::Lease,
             Self::Host(_) => Kind::Host,
             Self::Counts(_) => Kind::Counts,
@@ -245,7 +261,11 @@ impl Key {
         let mut key = Vec::with_capacity(32);
         key.push(self.kind().byte());
         match self {
-            Self::Url(id) | Self::Visit(id) | Self::Sleeper(id) | Self::Dead(id) => {
+            Self::Url(id)
+            | Self::Visit(id)
+            | Self::Failing(id)
+            | Self::Sleeper(id)
+            | Self::Dead(id) => {
                 key.extend(id.to_bytes());
             }
             Self::Queue { band, order, id } => {
@@ -264,7 +284,7 @@ impl Key {
             }
             Self::Host(host) => host_key(&mut key, *host, 0),
             Self::Counts(host) => host_key(&mut key, *host, 1),
-            Self::Robots(host) => key.extend(host.0.to_be_bytes()),
+            Self::Robots(host) | Self::Unjudged(host) => key.extend(host.0.to_be_bytes()),
             Self::ToParse(id, version) => {
                 key.extend(id.to_bytes());
                 key.extend(version.0.to_be_bytes());
@@ -291,9 +311,11 @@ impl Key {
         let decoded = match kind {
             b'u' => Self::Url(take_id(fields)?),
             b'v' => Self::Visit(take_id(fields)?),
+            b'f' => Self::Failing(take_id(fields)?),
             b'q' => take_queue(fields)?,
             b'd' => Self::Due { due: take_time(fields)?, id: take_id(fields)? },
             b's' => Self::Sleeper(take_id(fields)?),
+            b'k' => Self::Unjudged(HostId(take_u64(fields)?)),
             b'l' => Self::Lease(LeaseId(take_u64(fields)?)),
             b'h' => take_host(fields)?,
             b'r' => Self::Robots(HostId(take_u64(fields)?)),
@@ -320,7 +342,7 @@ impl Key {
     }
 }
 
-/// Every key of a kind that belongs to one host (`u`, `v`, `q`, `s`, `p`, `x`).
+/// Every key of a kind that belongs to one host (`u`, `v`, `f`, `q`, `s`, `p`, `x`).
 pub(super) fn host_range(kind: Kind, host: HostId) -> KeyRange {
     let mut prefix = vec![kind.byte()];
     prefix.extend(host.0.to_be_bytes());

@@ -19,6 +19,7 @@ mod filter;
 mod beside;
 mod snapshots;
 mod directory;
+mod made;
 
 pub use batch::Batch;
 pub use codec::CodecError;
@@ -27,6 +28,7 @@ pub use error::{Remedy, StoreError};
 pub use filter::Filter;
 pub use fingerprints::{Fingerprint, Fingerprints};
 pub use keys::{Kind, Phase};
+pub use made::{MadeShards, MadeShardsError};
 pub use reads::LedgerPlace;
 pub use settings::{BlockCache, block_cache};
 pub use snapshots::{MemorySnapshots, SledSnapshots, SnapshotsError};

@@ -59,7 +59,12 @@ impl ShardStore {
     /// # Errors
     /// As [`ShardStore::url`].
     pub async fn visit(&self, id: UrlId) -> Result<Option<VisitRecord>, StoreError> {
-        self.row(Key::Visit(id)).await
+        let good: Option<VisitRecord> = self.row(Key::Visit(id)).await?;
+        let failing: Option<VisitRecord> = self.row(Key::Failing(id)).await?;
+        Ok(match (good, failing) {
+            (Some(good), Some(failing)) => Some(good.failing(failing)),
+            (good, failing) => good.or(failing),
+        })
     }
 
     /// A host's row and counts.
@@ -152,6 +157,16 @@ impl ShardStore {
         let rows = self.scan(range, limit, Scan::Cold).await?;
         let rows: Vec<SleeperRow> = rows_of(Kind::Sleeper, &rows)?;
         Ok(rows.into_iter().map(|row| (row.entry, row.reason)).collect())
+    }
+
+    /// R2: hosts whose sleepers a crash kept from being judged by new rules: a few, if any.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn unjudged(&self) -> Result<Vec<HostId>, StoreError> {
+        let rows = self.scan(Kind::Unjudged.range(), usize::MAX, Scan::Cold).await?;
+        let host = |key: Key| if let Key::Unjudged(host) = key { Some(host) } else { None };
+        rows.iter().map(|row| key_of(Kind::Unjudged, row, host)).collect()
     }
 
     /// F5: every grant in flight; their number is bounded by the fetchers' credit.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use slatedb::admin::Admin;
-use slatedb::{Db, KeyValue, VersionedManifest};
+use slatedb::{Db, KeyValue, VersionedCompactions, VersionedManifest};
 use tokio::sync::Mutex;
 use tracing::debug;
 
@@ -244,10 +244,11 @@ async fn engine(options: &StoreOptions, clock: Arc<SlateClock>) -> Result<Db, St
     let path = options.path.as_str();
     let admin = Admin::builder(path, options.objects.store())
         .with_system_clock(Arc::<SlateClock>::clone(&clock))
+        .with_seed(options.seed)
         .build();
     let manifest = admin.read_manifest(None).await.map_err(StoreError::engine("open"))?;
-    let floor = manifest.as_ref().map_or(0, VersionedManifest::last_l0_clock_tick);
-    clock.raise(Timestamp::from_millis(floor));
+    let compactions = admin.read_compactions(None).await.map_err(StoreError::engine("open"))?;
+    clock.raise(newest_file(manifest.as_ref(), compactions.as_ref()));
     // Every open writes a manifest. Without its number two incarnations of one seed that start in
     // the same millisecond would give their files the same names, and lose the older ones.
     let incarnation = manifest.map_or(0, |manifest| manifest.id());
@@ -262,6 +263,26 @@ async fn engine(options: &StoreOptions, clock: Arc<SlateClock>) -> Result<Db, St
     };
     // The future is several kilobytes; on the heap it costs its callers nothing.
     Box::pin(builder.build()).await.map_err(StoreError::engine("open"))
+}
+
+/// The newest time that a file of the store carries in its name, or a row that is in one. The
+/// engine takes no file that is older than those before: under a clock that was set back it would
+/// take none.
+fn newest_file(
+    manifest: Option<&VersionedManifest>,
+    compactions: Option<&VersionedCompactions>,
+) -> Timestamp {
+    let tick = manifest.map_or(0, VersionedManifest::last_l0_clock_tick);
+    let views = manifest.into_iter().flat_map(VersionedManifest::all_sst_views);
+    let files = views.flat_map(|view| [view.id, view.sst.id.value()]);
+    let compacted = manifest.and_then(VersionedManifest::last_compacted_l0_sst_view_id);
+    let jobs = compactions.into_iter().flat_map(VersionedCompactions::recent_compactions);
+    let jobs = jobs.flat_map(|job| {
+        job.output_ssts().into_iter().map(|file| file.id.value()).chain([job.id()])
+    });
+    let names = files.chain(compacted).chain(jobs);
+    let named = names.map(|name| i64::try_from(name.timestamp_ms()).unwrap_or(i64::MAX));
+    Timestamp::from_millis(named.chain([tick]).max().unwrap_or(tick))
 }
 
 /// Checks the format; true when the store is empty and has none yet.

@@ -215,6 +215,11 @@ number!(
     /// F6: raised by every revisit; a completion counts only at the version its lease carried.
     UrlVersion, u32
 );
+impl UrlVersion {
+    /// That of a URL that was never visited.
+    pub const FIRST: Self = Self(1);
+}
+
 number!(
     /// F5: one grant. The shard's epoch in the upper bits, a counter below: never used twice.
     LeaseId, u64

@@ -199,6 +199,9 @@ pub struct Link {
     pub rel: String,
     /// What carries it.
     pub kind: LinkKind,
+    /// When the target changed, as a sitemap or a feed has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lastmod: Option<Timestamp>,
 }
 
 /// The page record of docs/interface.md, as JSON Lines show it.

@@ -227,6 +227,8 @@ pub enum Reason {
     ParserDied,
     /// The page asks not to be stored or indexed (R4).
     NoIndex,
+    /// A sitemap names a URL of a host that does not name it in its robots.txt (P3).
+    ForeignEntry,
 }
 
 impl Reason {
@@ -357,6 +359,7 @@ impl fmt::Display for Reason {
             Self::ParseLimit { limit } => write!(f, "parsing stopped at {limit}"),
             Self::ParserDied => write!(f, "the parser died over the document"),
             Self::NoIndex => write!(f, "the page asks not to be indexed"),
+            Self::ForeignEntry => write!(f, "a sitemap may only name URLs of its own host"),
         }
     }
 }

@@ -77,6 +77,24 @@ pub struct VisitRecord {
     pub reason: Option<Reason>,
 }
 
+impl VisitRecord {
+    /// F8: how a known page stands while later visits of it fail: their outcome and what follows,
+    /// with what the last good visit brought. One that is no later is over.
+    #[must_use]
+    pub fn failing(self, later: Self) -> Self {
+        if later.version <= self.version {
+            return self;
+        }
+        Self {
+            last_fetched_at: self.last_fetched_at,
+            digest: self.digest,
+            archive: self.archive,
+            validators: self.validators,
+            ..later
+        }
+    }
+}
+
 /// What an operator set for one host; absent fields follow the configuration (F11).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostOverrides {

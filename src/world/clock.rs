@@ -21,6 +21,10 @@ pub trait Clock: Send + Sync + fmt::Debug {
     async fn sleep(&self, span: Duration) {
         self.sleep_until(self.now() + span).await;
     }
+
+    /// An actor of this kind begins a step. The real clock has nothing to do; a simulated one may
+    /// let the actor die here, or the whole node.
+    fn step(&self, _actor: &'static str) {}
 }
 
 /// The machine's clock: the wall is read once, then only tokio's monotonic clock, so a clock step

@@ -25,7 +25,7 @@ pub struct ExchangeRequest {
     pub wanted: Wanted,
 }
 
-type IsWanted = dyn Fn(&str) -> bool + Send + Sync;
+type IsWanted = dyn Fn(&CrawlUrl, &str) -> bool + Send + Sync;
 
 /// Which content types are read to the end: a question about a type without parameters, in lower
 /// case.
@@ -34,19 +34,20 @@ pub struct Wanted(Arc<IsWanted>);
 
 impl Wanted {
     /// Types for which `is_wanted` holds.
-    pub fn new(is_wanted: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(is_wanted: impl Fn(&CrawlUrl, &str) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_wanted))
     }
 
     /// Every type.
     pub fn everything() -> Self {
-        Self::new(|_| true)
+        Self::new(|_, _| true)
     }
 
-    /// Whether the body of a response with this Content-Type, as received, is to be read.
-    pub fn takes(&self, content_type: &str) -> bool {
+    /// Whether the body of a response from this URL with this Content-Type, as received, is to be
+    /// read.
+    pub fn takes(&self, url: &CrawlUrl, content_type: &str) -> bool {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
-        (self.0)(&essence.to_ascii_lowercase())
+        (self.0)(url, &essence.to_ascii_lowercase())
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod http;
 pub(crate) mod data;
 pub(crate) mod events;
 pub(crate) mod world;
+pub(crate) mod torture;
 
 use std::time::{Duration, Instant};
 

@@ -16,7 +16,7 @@ use super::{now, until};
 /// The longest request head that is read.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// The crawler's clock counts whole milliseconds, so a wait may end within one of its end.
-const CLOCK_STEP: Duration = Duration::from_millis(1);
+pub(crate) const CLOCK_STEP: Duration = Duration::from_millis(1);
 
 /// A request as the site saw it.
 #[derive(Clone, Debug)]

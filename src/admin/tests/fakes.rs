@@ -267,6 +267,7 @@ async fn discovery(batches: Arc<Mutex<Vec<usize>>>) -> ActorRef<DiscoveryMsg> {
         }
         DiscoveryMsg::Observe(answer) => answer.send(DiscoveryView::default()),
         DiscoveryMsg::Page(_)
+        | DiscoveryMsg::Sitemaps(..)
         | DiscoveryMsg::Admitted { .. }
         | DiscoveryMsg::Tick
         | DiscoveryMsg::Reload => {}

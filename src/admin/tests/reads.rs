@@ -191,6 +191,31 @@ async fn pages_load_nothing_from_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn readiness_ends_with_a_failing_store_and_says_why() {
+    let stage = Stage::set().await;
+    assert_eq!(stage.get("/readyz").await.status, 200);
+    stage.shards[1].lock().unwrap().degraded = vec!["no space left on device".into()];
+    // Whoever may ask this without a token cannot make the node look again and again.
+    stage.state.clock.sleep(Duration::from_secs(2)).await;
+    let told = stage.get("/readyz").await;
+    assert_eq!((told.status, told.media()), (503, "application/problem+json"));
+    assert_eq!(told.json()["detail"], "degraded: shard 1: no space left on device");
+    stage.shards[1].lock().unwrap().degraded.clear();
+    assert_eq!(stage.get("/readyz").await.status, 503, "looked at again within the second");
+    stage.state.clock.sleep(Duration::from_secs(2)).await;
+    assert_eq!(stage.get("/readyz").await.status, 200);
+}
+
+#[test]
+fn a_single_host_is_shown_with_exact_numbers() {
+    let page = include_str!("../dashboard.html");
+    let (_, detail) = page.split_once("function detail(host)").unwrap();
+    let (detail, _) = detail.split_once("async function host()").unwrap();
+    assert!(!detail.contains("count("), "rounded: {detail}");
+    assert!(!detail.contains(": span(robots.crawl_delay)"), "rounded: {detail}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn readiness_ends_with_draining() {
     let stage = Stage::set().await;
     assert_eq!(stage.get("/readyz").await.status, 200);

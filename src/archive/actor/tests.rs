@@ -7,7 +7,7 @@ use super::super::samples::{START, completion, headers, not_modified, page, resp
 use super::super::{ArchiveReader, StoredResponse};
 use super::*;
 use crate::protocol::shard::EndedReport;
-use crate::protocol::{Credit, OutputMsg, Permit, Routes, ShardRoute};
+use crate::protocol::{Credit, OutputMsg, Permit, Routes, ShardRoute, Unheard};
 use crate::telemetry::Counter;
 use crate::types::Response;
 use crate::world::{MemorySpool, SeededDice, TokioClock};
@@ -102,7 +102,13 @@ impl Bench {
 
     fn store_with(&self, response: Response, permit: Permit) {
         let completion = completion(&response);
-        let job = StoreJob { response, completion, shard: self.shard.clone(), permit };
+        let job = StoreJob {
+            response,
+            completion,
+            shard: self.shard.clone(),
+            permit,
+            unheard: Unheard::default(),
+        };
         self.archive.send_message(ArchiveMsg::Store(Box::new(job))).unwrap();
     }
 
@@ -391,4 +397,27 @@ async fn publishing_may_be_repeated() {
     assert_eq!(bench.files().await, [FILE, INDEX]);
     let missing = ClosedFile { name: "mehman-1-2-0.warc.gz".to_owned(), ..file };
     assert!(publish::publish(&disk, &missing, &bench.metrics).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_dies_with_a_response_tells_what_the_site_asked_for() {
+    let spool = Arc::new(MemorySpool::new());
+    let mut bench = Bench::new(&spool, None).await;
+    // The disk is full, so the response waits.
+    spool.set_fault(Some("disk full"));
+    let response = page("http://a.test/", b"busy");
+    let (completion, shard) = (completion(&response), bench.shard.clone());
+    let (_, routes) = watch::channel(Arc::new(Routes::default()));
+    let owners = Owners { routes, clock: Arc::clone(&bench.clock) };
+    let asked = Some(Duration::from_secs(3600));
+    let unheard = Unheard::of(&response, asked, &shard, &owners);
+    let sent_at = response.sent_at;
+    let job = StoreJob { response, completion, shard, permit: Permit::free(), unheard };
+    bench.archive.send_message(ArchiveMsg::Store(Box::new(job))).unwrap();
+    bench.clock.sleep(Duration::from_secs(5)).await;
+    assert!(bench.heard.try_recv().is_err());
+    bench.archive.kill();
+    let told = bench.ended().await.completion;
+    assert_eq!((told.outcome, told.archive), (crate::types::Outcome::Cancelled, None));
+    assert_eq!((told.retry_after, told.sent_at), (asked, Some(sent_at)));
 }

@@ -213,11 +213,11 @@ async fn seeds_go_in_batches_and_every_refusal_has_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("seeds.txt");
     let mut text = "# many\nhttp://known.test/\nnonsense\nhttp://out.test/\n".to_owned();
-    text.extend((0..1500).map(|n| format!("http://a.test/{n}\n")));
+    text.extend((0..10_500).map(|n| format!("http://a.test/{n}\n")));
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
     let sent = fake.run(Form::Text, &["seed", "http://out.test/1", "--file", file]).await;
-    assert_eq!(sent.results, "1,500 accepted, 1 known already, 3 refused\n");
+    assert_eq!(sent.results, "10,500 accepted, 1 known already, 3 refused\n");
     assert_eq!(sent.exit, Exit::Failed);
     assert!(sent.notes.contains("refused argument 1: http://out.test/1: outside the scope"));
     assert!(sent.notes.contains("refused line 3: nonsense: not a URL"));
@@ -225,7 +225,7 @@ async fn seeds_go_in_batches_and_every_refusal_has_its_place() {
     let asked = fake.asked();
     let sizes: Vec<_> =
         asked.iter().map(|asked| asked.body["urls"].as_array().unwrap().len()).collect();
-    assert_eq!(sizes, [1000, 503]);
+    assert_eq!(sizes, [10_000, 503]);
     assert_eq!(asked[0].content_type.as_deref(), Some("application/json"));
     let json = fake.run(Form::Json, &["seed", "http://out.test/1", "http://b.test/"]).await;
     let told: Value = serde_json::from_str(&json.results).unwrap();

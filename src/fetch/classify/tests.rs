@@ -1,6 +1,7 @@
 //! The outcome table, and what completions carry.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -161,6 +162,15 @@ fn waits_that_a_site_asks_for_are_passed_on() {
     // The exchange ended at 1_000_006 s.
     assert_eq!(asked(503, "Mon, 12 Jan 1970 13:47:46 GMT"), Some(60));
     assert_eq!(asked(503, "Mon, 12 Jan 1970 13:00:00 GMT"), Some(0));
+    let dated = [
+        ("retry-after", "Mon, 12 Jan 1970 13:47:46 GMT"),
+        ("date", "Mon, 12 Jan 1970 13:46:46 GMT"),
+    ];
+    let wait = report(&page(), &exchanged(503, &dated, "")).retry_after;
+    assert_eq!(wait, Some(Duration::from_secs(60)), "by the site's clock");
+    let behind = [dated[0], ("date", "Mon, 12 Jan 1970 12:47:46 GMT")];
+    let wait = report(&page(), &exchanged(503, &behind, "")).retry_after;
+    assert_eq!(wait, Some(Duration::from_secs(3600)), "by the site's clock");
     assert_eq!(asked(503, "soon"), None);
     assert_eq!(asked(200, "120"), None);
 }

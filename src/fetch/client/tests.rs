@@ -412,7 +412,7 @@ async fn an_unwanted_type_is_not_read() {
     for (status, length) in [("200 OK", 0), ("404 Not Found", 3)] {
         let (address, _accepted) = canned(answer(status), false).await;
         let mut request = request(&format!("http://site.test:{}/", address.port()), address);
-        request.wanted = Wanted::new(|content_type| content_type != "video/mp4");
+        request.wanted = Wanted::new(|_, content_type| content_type != "video/mp4");
         let got = run(&client(), request).await.unwrap();
         assert_eq!(got.body.len(), length, "{status}");
         assert_eq!(got.truncated, (length == 0).then_some(Truncation::Unspecified));

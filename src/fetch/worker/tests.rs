@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::fetch::classify::tests::{exchanged, lease, robots_kind};
-use crate::protocol::PoolMsg;
+use crate::protocol::{PoolMsg, ShardMsg};
 use crate::supervise::{PoolActor, PoolSetup};
 use crate::types::{HostKey, LeaseId, LeaseKind, Validators};
 use crate::world::{ExchangeLimits, ExchangeRequest, Oversize, TokioClock, Wanted};
@@ -111,12 +111,20 @@ fn start() -> Timestamp {
     Timestamp::from_secs(1_000_000)
 }
 
+/// A response that the archive has, and answers for.
+fn heard(store: ArchiveMsg) -> Box<StoreJob> {
+    let ArchiveMsg::Store(mut job) = store else { panic!("{store:?}") };
+    std::mem::take(&mut job.unheard).heard();
+    job
+}
+
 impl Rig {
     async fn new(workers: u32) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start()));
         let web = Arc::new(Web { clock: Arc::clone(&clock), asked: Mutex::default() });
         let (archive_ref, archive) = probe().await;
         let (archives, archive_watch) = watch::channel(archive_ref);
+        let (_, routes) = watch::channel(Arc::default());
         let (_, settings) = watch::channel(Arc::new(settings()));
         let bodies = Credit::new(4);
         let context = Arc::new(FetchContext {
@@ -124,6 +132,7 @@ impl Rig {
             exchange: Arc::clone(&web) as Arc<dyn Exchange>,
             settings,
             archive: archive_watch,
+            owners: Owners { routes, clock: Arc::clone(&clock) },
             bodies: bodies.clone(),
             body_place_kib: 2,
         });
@@ -163,8 +172,7 @@ impl Rig {
 
     async fn stored(&mut self) -> Box<StoreJob> {
         let store = self.archive.recv().await.unwrap();
-        let ArchiveMsg::Store(job) = store else { panic!("{store:?}") };
-        job
+        heard(store)
     }
 
     async fn ended(&mut self) -> Completion {
@@ -342,7 +350,7 @@ async fn an_archive_that_comes_back_gets_what_waited_for_it() {
     rig.clock.sleep(Duration::from_secs(3)).await;
     let (archive, mut stored) = probe().await;
     rig.archives.send_replace(archive.clone());
-    assert!(matches!(stored.recv().await.unwrap(), ArchiveMsg::Store(_)));
+    heard(stored.recv().await.unwrap());
     archive.stop_and_wait(None, None).await.unwrap();
     rig.left().await;
     rig.give(page("/a")).await;

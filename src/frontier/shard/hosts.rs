@@ -13,7 +13,7 @@ use crate::policy::change::Change;
 use crate::policy::host::{Effects, HostSeed};
 use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{HostRead, Stepped, StoreFault, StoreReply};
-use crate::protocol::{HostMsg, HostPhase, ShardMsg};
+use crate::protocol::{DiscoveryMsg, HostMsg, HostPhase, ShardMsg};
 use crate::types::{HostCounts, HostId, LeaseId, Reason, Timestamp};
 
 /// A host that wants nothing for this long goes to rest.
@@ -296,9 +296,16 @@ impl Shard {
         if effects.urgent {
             self.hurry();
         }
-        let wake_sleepers = effects.wake_sleepers;
-        let Effects { mut changes, grant, load, errand, errand_ended, .. } = effects;
+        let new_rules = effects.wake_sleepers;
+        let Effects { mut changes, grant, load, errand, errand_ended, sitemaps, .. } = effects;
+        self.name_sitemaps(host, sitemaps);
         self.count(host, figures, &mut changes);
+        let sleeping = self.residents.get(&host).is_some_and(|host| host.counts.sleeping > 0);
+        let wake_sleepers = new_rules && sleeping;
+        if wake_sleepers {
+            // In the batch of the rules: a crash before they are judged forgets neither.
+            changes.push(Change::PutUnjudged(host));
+        }
         let told = Told::read(&changes);
         if !told.is_empty() {
             // A1: only an exchange that came to its end shows that the host's actor works.
@@ -320,6 +327,18 @@ impl Shard {
         }
         if wake_sleepers {
             self.read_sleepers(host, None);
+        }
+    }
+
+    /// R3: what a robots.txt names is found like a link. Discovery may be gone in between; the next
+    /// robots.txt, a day later at most, names them again.
+    fn name_sitemaps(&self, host: HostId, sitemaps: Vec<String>) {
+        let Some(resident) = self.residents.get(&host).filter(|_| !sitemaps.is_empty()) else {
+            return;
+        };
+        if let Some(discovery) = &self.routes.borrow().discovery {
+            let host = resident.record.key.clone();
+            discovery.send_message(DiscoveryMsg::Sitemaps(host, sitemaps)).ok();
         }
     }
 

@@ -54,6 +54,7 @@ impl Actor for ShardActor {
     }
 
     async fn handle(&self, _me: ActorRef<ShardMsg>, msg: ShardMsg, shard: &mut Shard) -> Handled {
+        shard.world.clock.step("shard");
         match msg {
             ShardMsg::Admit(batch) => shard.admit(batch),
             ShardMsg::Stepped(stepped) => shard.stepped(*stepped),

@@ -7,6 +7,7 @@ use ractor::ActorProcessingErr;
 use super::commit::Then;
 use super::recover::PAUSED_ROW;
 use super::state::{Closing, Shard};
+use super::view::held_back;
 use crate::frontier::host::robots_view;
 use crate::policy::change::Change;
 use crate::policy::normalise;
@@ -18,7 +19,7 @@ use crate::protocol::{Answer, HostMsg, HostPhase, HostView, ShardMsg};
 use crate::storage::{ShardStore, StoreError};
 use crate::types::{
     CrawlEvent, CrawlUrl, DeadLetter, EventSeq, HostCounts, HostId, HostKey, HostOverrides,
-    HostRecord, Timestamp, UrlId, UrlView, in_full,
+    HostRecord, Reason, Timestamp, UrlId, UrlView, in_full,
 };
 
 /// Hosts read at once.
@@ -190,15 +191,19 @@ impl Shard {
             address: address.clone(),
         };
         if let Some(resident) = self.residents.get(&id) {
-            let counts = resident.counts;
+            let (counts, held, now) = (resident.counts, resident.reason.clone(), self.now());
             let port = Answer::to(move |view: Option<Box<HostView>>| {
-                let view = view.map(|view| Box::new(detail(*view, counts, true)));
+                let view = view.map(|mut view| {
+                    held_back(&mut view, held, now);
+                    Box::new(detail(*view, counts, true))
+                });
                 answer.send(view.map(Some).ok_or_else(|| "the host is restarting".to_owned()));
             });
             return self.tell(id, HostMsg::Observe(port));
         }
         let (store, epoch) = (self.store.clone(), self.store.epoch().0);
         let now = self.now();
+        let held = self.domains.refusal(key.domain(), now);
         tokio::spawn(async move {
             let read = async {
                 let Some((record, counts)) = store.host(id).await? else { return Ok(None) };
@@ -213,6 +218,7 @@ impl Shard {
                 let configured = settings.politeness.daily_pages;
                 view.budget = record.overrides.daily_pages.unwrap_or(configured);
                 view.epoch = epoch;
+                held_back(&mut view, held.filter(|_| counts.queued > 0), now);
                 Ok::<_, StoreError>(Some(Box::new(detail(view, counts, false))))
             };
             answer.send(read.await.map_err(|error| in_full(&error)));
@@ -273,11 +279,12 @@ impl super::state::Resident {
     fn summary(&self, now: Timestamp) -> HostSummary {
         let state = self.phase_at(now);
         let reason = self.reason.as_ref().filter(|_| state != HostPhase::Ready);
+        let held = reason.filter(|_| state == HostPhase::Waiting).and_then(Reason::until);
         HostSummary {
             host_key: self.record.key.clone(),
             state,
             reason: reason.map(ToString::to_string),
-            next_allowed_at: Some(self.record.next_allowed_at),
+            next_allowed_at: Some(self.record.next_allowed_at).max(held),
             in_flight: u32::from(self.phase == HostPhase::InFlight),
             queued: self.counts.queued,
             pages_today: self.record.requests_today,

@@ -238,12 +238,16 @@ impl Shard {
                 }
                 self.put([Change::PutCounts(host, counts)]);
                 self.tell(host, HostMsg::Admitted(entries));
-                if more {
-                    self.read_sleepers(host, last);
+                match more {
+                    true => self.read_sleepers(host, last),
+                    false => self.put([Change::DropUnjudged(host)]),
                 }
             }
             // One more step, after which an idle host can go to rest.
-            Ok(_) => self.tell(host, HostMsg::Wake),
+            Ok(_) => {
+                self.put([Change::DropUnjudged(host)]);
+                self.tell(host, HostMsg::Wake);
+            }
             Err(_) => self.read_sleepers(host, after),
         }
     }

@@ -15,7 +15,9 @@ use crate::protocol::ShardMsg;
 use crate::protocol::shard::{StoreFault, StoreReply};
 use crate::storage::{Filter, Fingerprints, StoreError};
 use crate::supervise::Alarm;
-use crate::types::{EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, UrlId};
+use crate::types::{
+    EventSeq, HostCounts, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, Timestamp, UrlId,
+};
 
 /// Hosts are read in pages of this many.
 const HOSTS_PAGE: usize = 1000;
@@ -38,6 +40,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let backlog = !store.to_parse(None, 1).await?.is_empty();
     let pages = store.meta(PAGES_ROW).await?;
     let paused = store.meta(PAUSED_ROW).await?;
+    let unjudged = store.unjudged().await?;
     let filter = store.load_filter().await;
     let mut shard = empty(me, args);
     shard.commit = Commit::new(last_event);
@@ -59,6 +62,9 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
         }
     }
     shard.begin_filter(filter);
+    for host in unjudged {
+        shard.wake(host).wakes_sleepers = true;
+    }
     for lease in leases {
         match reopened {
             true => shard.wait_out(lease),
@@ -181,6 +187,9 @@ impl Shard {
     fn found(&mut self, id: crate::types::HostId, record: &HostRecord, counts: HostCounts) {
         if record.key.id() != id {
             self.aliases.insert(record.key.clone(), id);
+        }
+        if record.next_allowed_at > Timestamp::EPOCH {
+            self.domains.visited_before(record.key.domain());
         }
         self.totals.hosts += 1;
         add(&mut self.totals.counts, counts);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::hosts::REST_AFTER;
 use super::state::{Resident, Shard};
-use crate::protocol::HostPhase;
 use crate::protocol::shard::{ParkedHost, ShardView};
+use crate::protocol::{HostPhase, HostView};
 use crate::types::{HostCounts, HostId, HostRecord, LeaseKind, Reason, Timestamp, tally};
 
 /// Hosts that wait for long, shown at once.
@@ -37,6 +37,17 @@ impl Resident {
             | HostPhase::Parked
             | HostPhase::Idle) => phase,
         }
+    }
+}
+
+/// What holds a host above its own clock is told in place of that clock.
+pub(super) fn held_back(view: &mut HostView, held: Option<Reason>, now: Timestamp) {
+    let waits = matches!(view.state, HostPhase::Ready | HostPhase::Waiting);
+    let until = held.as_ref().and_then(Reason::until).filter(|until| *until > now);
+    if waits && until > view.next_allowed_at {
+        view.state = HostPhase::Waiting;
+        view.reason = held.map(|reason| reason.to_string());
+        view.next_allowed_at = until;
     }
 }
 
@@ -200,6 +211,9 @@ fn parked(resident: &Resident, wake: Option<Timestamp>) -> ParkedHost {
     let asked = asked_to_wait(resident);
     let why = asked.map(|until| Reason::SiteAskedToWait { until });
     let reason = resident.reason.clone().or(why);
+    // What is above the host, its domain or a day's budget, may hold it longer than its own clock.
+    let held = reason.as_ref().and_then(Reason::until);
+    let wake = wake.map(|at| held.map_or(at, |until| at.max(until)));
     ParkedHost {
         host_key: resident.record.key.clone(),
         reason: reason.as_ref().map_or_else(String::new, ToString::to_string),

@@ -1,9 +1,11 @@
-//! What holds whatever a test does, judged from the requests that were made.
+//! What holds whatever a test does, judged from its requests; and what a parser says in the end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Visit;
+use crate::protocol::shard::{PublishedBatch, PublishedPage};
+use crate::protocol::{Answer, ParseJob, ShardMsg};
 use crate::types::Timestamp;
 
 /// I2, judged from outside: per host one at a time, and a delay from each end to the next start.
@@ -25,4 +27,11 @@ pub(in crate::frontier) fn assert_polite(visits: &[Visit], delay: Duration) {
         last.insert(host, visit.ended_at);
         assert!(visit.sent_at >= visit.lease.not_before && visit.sent_at < visit.lease.expires_at);
     }
+}
+
+/// A parser is done with a page.
+pub(in crate::frontier) fn published(job: ParseJob) -> ShardMsg {
+    let page = PublishedPage { row: job.row, links: 0, duplicate_of: None, parser_version: 1 };
+    let answer = Answer::ignored();
+    ShardMsg::Published(Box::new(PublishedBatch { pages: vec![page], outputs: Vec::new(), answer }))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::frontier::testing::{Reply, Rig, Setting, Web, assert_polite, open_web, secs};
+use crate::policy::change::Change;
 use crate::protocol::shard::Admission;
 use crate::types::{LeaseKind, Outcome};
 
@@ -94,6 +95,36 @@ async fn a_wait_that_a_site_asked_for_survives_a_kill() {
     rig.open().await;
     rig.until_visits(3, secs(1200)).await;
     assert!(rig.visits()[2].sent_at >= asked_at + secs(600), "I3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sleepers_are_judged_though_a_kill_came_before_new_rules_could_wake_them() {
+    let web: Web = Arc::new(|lease| match lease.kind {
+        LeaseKind::Robots { .. } => {
+            Reply { robots: Some("User-agent: *\nDisallow: /\n"), ..Reply::of(Outcome::Ok) }
+        }
+        LeaseKind::Page => Reply::of(Outcome::Ok),
+    });
+    let mut rig = Rig::crawling(Setting::default(), web).await;
+    rig.admit_paths("a.test", 5).await;
+    rig.until_done(secs(60)).await;
+    assert_eq!((rig.view().await.urls.sleeping, rig.paths().len()), (5, 0));
+    rig.pass(secs(3)).await;
+    rig.kill().await;
+    // What a kill leaves that comes between new rules and the waking of the sleepers.
+    let host = crate::types::HostKey::parse("https://a.test").unwrap().id();
+    let (fetched_at, expires_at) = (rig.now(), rig.now() + secs(86_400));
+    let answer = crate::types::RobotsKept::AllowAll;
+    let robots = crate::types::RobotsRecord { fetched_at, expires_at, answer };
+    rig.world.snapshots.remove(host);
+    let store = rig.store(0).await;
+    let changes = vec![Change::PutRobots(host, Box::new(robots)), Change::PutUnjudged(host)];
+    store.write(changes.into()).await.unwrap();
+    store.close(secs(10)).await.unwrap();
+    rig.open().await;
+    rig.pass(secs(60)).await;
+    assert_eq!((rig.view().await.urls.sleeping, rig.paths().len()), (0, 5));
+    assert_eq!(rig.stores[0].unjudged().await.unwrap(), [], "judged once");
 }
 
 #[tokio::test(start_paused = true)]

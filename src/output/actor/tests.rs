@@ -62,6 +62,7 @@ fn args(spool: &Arc<MemorySpool>, committed: Committed) -> OutputArgs {
         outputs: vec![settings("pages", Purpose::Search), settings("all", Purpose::Archive)],
         committed,
         metrics: Arc::default(),
+        turn: Turn::default(),
     }
 }
 
@@ -298,4 +299,77 @@ async fn an_output_whose_shard_is_gone_stops() {
     bench.publish("one", &[], Permit::free());
     drop(bench.heard.recv().await.unwrap());
     bench.output.wait(None).await.unwrap();
+}
+
+/// A disk whose first append takes a minute, though nobody waits for it any more.
+#[derive(Debug)]
+struct SlowOnce {
+    files: Arc<MemorySpool>,
+    clock: Arc<dyn Clock>,
+    is_slow: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Spool for SlowOnce {
+    async fn append(&self, name: &str, offset: u64, bytes: bytes::Bytes) -> std::io::Result<()> {
+        if self.is_slow.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            self.clock.sleep(Duration::from_secs(60)).await;
+        }
+        self.files.append(name, offset, bytes).await
+    }
+
+    async fn read(&self, name: &str, offset: u64, length: u64) -> std::io::Result<bytes::Bytes> {
+        self.files.read(name, offset, length).await
+    }
+
+    async fn truncate(&self, name: &str, length: u64) -> std::io::Result<()> {
+        self.files.truncate(name, length).await
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
+        self.files.rename(from, to).await
+    }
+
+    async fn remove(&self, name: &str) -> std::io::Result<()> {
+        self.files.remove(name).await
+    }
+
+    async fn list(&self, folder: &str) -> std::io::Result<Vec<(String, u64)>> {
+        self.files.list(folder).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_outlives_its_output_spoils_nothing_of_the_next_one() {
+    let files = Arc::new(MemorySpool::new());
+    let first = args(&files, Vec::new());
+    let clock = Arc::clone(&first.clock);
+    let slow =
+        SlowOnce { files: Arc::clone(&files), clock: Arc::clone(&clock), is_slow: true.into() };
+    let (slow, turn): (Arc<dyn Spool>, _) = (Arc::new(slow), Turn::default());
+    let of_turn = || OutputArgs {
+        spool: Arc::clone(&slow),
+        clock: Arc::clone(&clock),
+        turn: Arc::clone(&turn),
+        ..args(&files, Vec::new())
+    };
+    let (tell, mut heard) = mpsc::channel(10);
+    let (shard, _) = Actor::spawn(None, FakeShard, tell).await.unwrap();
+    let publish = |output: &ActorRef<OutputMsg>, name: &str| {
+        let (row, document) = page(name, &[]);
+        let (document, shard) = (Some(Box::new(document)), shard.clone());
+        let (links, reasons, permit) = (0, Vec::new(), Permit::free());
+        let page = FinishedPage { row, document, links, reasons, shard, permit };
+        output.send_message(OutputMsg::Publish(Box::new(page))).unwrap();
+    };
+    let (old, _) = Actor::spawn(None, OutputActor, of_turn()).await.unwrap();
+    publish(&old, "old");
+    clock.sleep(Duration::from_secs(1)).await;
+    old.kill();
+    let (new, _) = Actor::spawn(None, OutputActor, of_turn()).await.unwrap();
+    publish(&new, "new-and-longer");
+    heard.recv().await.unwrap().answer.send(());
+    clock.sleep(Duration::from_secs(120)).await;
+    assert_eq!(lines(&files, "pages").await, ["new-and-longer"]);
+    assert_eq!(lines(&files, "all").await, ["new-and-longer"]);
 }

@@ -11,7 +11,7 @@ use crate::policy::retry::{AfterFailure, after_failure};
 use crate::policy::robots::RobotsAnswer;
 use crate::types::{
     Completion, CrawlEvent, DeadLetter, Happening, Lease, LeaseKind, LedgerRow, Moment, Outcome,
-    Reason, Subject, Timestamp, ToParse, UrlStatus, UrlVersion, VisitRecord,
+    Reason, Subject, Timestamp, ToParse, UrlId, UrlStatus, UrlVersion, VisitRecord,
 };
 
 impl HostMachine {
@@ -116,7 +116,7 @@ impl HostMachine {
                 let wait = if withdrawn { asked } else { (wait + shake).max(asked) };
                 let due = completion.ended_at + wait;
                 let visit = self.visit(&lease, &completion, UrlStatus::Retrying, Some(due));
-                effects.changes.push(Change::PutVisit(lease.entry.id, Box::new(visit)));
+                effects.changes.push(failed_visit(lease.entry.id, visit));
                 effects.changes.push(Change::Defer { due, entry: Box::new(lease.entry) });
                 effects.deferred += 1;
             }
@@ -124,7 +124,7 @@ impl HostMachine {
                 let reason = Reason::TriedTooOften { outcome: completion.outcome, attempts };
                 let mut visit = self.visit(&lease, &completion, UrlStatus::Dead, None);
                 visit.reason = Some(reason.clone());
-                effects.changes.push(Change::PutVisit(lease.entry.id, Box::new(visit)));
+                effects.changes.push(failed_visit(lease.entry.id, visit));
                 emit(&lease, completion.ended_at, fetched(&lease, &completion), effects);
                 let dead = Happening::Dead { reason: reason.to_string() };
                 emit(&lease, completion.ended_at, dead, effects);
@@ -145,6 +145,9 @@ impl HostMachine {
         let due = self.settings.revisit_after.map(|span| completion.ended_at + span);
         let visit = self.visit(&lease, &completion, status, due);
         effects.changes.push(Change::PutVisit(lease.entry.id, Box::new(visit)));
+        if lease.entry.attempts > 0 && lease.entry.version > UrlVersion::FIRST {
+            effects.changes.push(Change::DropFailing(lease.entry.id));
+        }
         emit(&lease, completion.ended_at, fetched(&lease, &completion), effects);
         if let (true, Some(status)) = (gone, completion.status) {
             emit(&lease, completion.ended_at, Happening::Tombstone { status }, effects);
@@ -224,7 +227,9 @@ impl HostMachine {
             | Outcome::EgressRefused
             | Outcome::Cancelled => failed(&completion),
         };
-        self.robots_answered(now, answer, effects);
+        // I2: it decides from when it came, however late we hear of it.
+        let came = Moment::new(ended_at.min(now.at), now.dice);
+        self.robots_answered(came, answer, effects);
         self.obey_crawl_delay(now, ended_at);
     }
 
@@ -273,9 +278,23 @@ impl HostMachine {
     }
 
     fn robots_answered(&mut self, now: Moment, answer: RobotsAnswer, effects: &mut Effects) {
+        let is_file = matches!(&answer, RobotsAnswer::Status { code: 200..=299, .. });
         let answered = self.robots.answer(now, answer, &self.settings.robots);
+        if let Some(rules) = self.robots.rules().filter(|_| is_file) {
+            effects.sitemaps = rules.sitemaps().to_vec();
+        }
         effects.changes.push(Change::PutRobots(self.id, Box::new(answered.record)));
         effects.wake_sleepers = answered.rules_changed;
+    }
+}
+
+/// F8: a visit that failed. That of a known page lies beside the page's row, which keeps its last
+/// good state.
+pub(super) fn failed_visit(id: UrlId, visit: VisitRecord) -> Change {
+    if visit.version > UrlVersion::FIRST {
+        Change::PutFailing(id, Box::new(visit))
+    } else {
+        Change::PutVisit(id, Box::new(visit))
     }
 }
 

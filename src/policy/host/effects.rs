@@ -94,6 +94,8 @@ pub struct Effects {
     pub urgent: bool,
     /// The rules changed: those they refused are judged again (R2).
     pub wake_sleepers: bool,
+    /// R3: the Sitemap lines of a robots.txt that has just come.
+    pub sitemaps: Vec<String>,
     /// A second completion of a lease: answered, changed nothing (I5).
     pub repeated: bool,
     /// How many entries of the queue the step took out.

@@ -1,5 +1,6 @@
 //! Offers: which request comes next, or why none does (F2, F5, I2).
 
+use super::completing::failed_visit;
 use super::effects::{Effects, Errand, Grant, OfferAnswer};
 use super::machine::{ERRANDS_MAX, HostMachine, Reading, RobotsAsking};
 use crate::policy::change::Change;
@@ -186,7 +187,7 @@ impl HostMachine {
             validators: entry.validators.clone(),
             reason: Some(reason.clone()),
         };
-        effects.changes.push(Change::PutVisit(entry.id, Box::new(visit)));
+        effects.changes.push(failed_visit(entry.id, visit));
         effects.changes.push(Change::Dequeue(Box::new(entry.clone())));
         effects.changes.push(Change::Sleep { entry: Box::new(entry), reason });
         effects.dequeued += 1;

@@ -8,6 +8,7 @@ use crate::types::{
 
 mod bench;
 mod laws;
+mod revisits;
 
 use bench::{Bench, at, secs, settings};
 
@@ -188,6 +189,21 @@ fn refused_urls_sleep_until_the_rules_change() {
     }
     served.sort();
     assert_eq!(served, ["/3", "/private/1"]);
+}
+
+#[test]
+fn sitemap_lines_are_named_whenever_the_file_comes() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let robots = bench.granted();
+    let effects = bench.answer_robots(&robots, "Sitemap: /a.xml\nSitemap: https://b.test/c\n");
+    assert_eq!(effects.sitemaps, ["/a.xml", "https://b.test/c"]);
+    let page = bench.next_lease();
+    assert!(bench.answer(&page, 0, Outcome::Ok).sitemaps.is_empty());
+    bench.now = bench.now + secs(86_400);
+    bench.admit(&["/2"]);
+    let robots = bench.next_lease();
+    assert!(bench.answer_robots_status(&robots, 503).sitemaps.is_empty(), "the copy is known");
 }
 
 #[test]
@@ -440,4 +456,19 @@ fn a_lease_that_its_address_moved_moves_the_next_one() {
     bench.now = first.expires_at;
     bench.step(HostEvent::TimerRang);
     assert_eq!(bench.machine.in_flight(), 2);
+}
+
+#[test]
+fn a_robots_answer_decides_from_when_it_came_however_late_it_is_heard_of() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let robots = bench.granted();
+    let mut completion = bench.completion(&robots, 100, Outcome::Ok);
+    completion.robots_body = Some(ALLOW.into());
+    let came = completion.ended_at;
+    // The archive could not write it for five minutes.
+    bench.now = bench.now + secs(300);
+    bench.ended(completion);
+    let due = bench.machine.robots().due_at();
+    assert_eq!(due, Some(came + settings().robots.cache));
 }

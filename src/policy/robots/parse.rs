@@ -27,8 +27,6 @@ const RULES_MAX: usize = 65_536;
 const SITEMAPS_MAX: usize = 1_000;
 /// Characters of a rule's line kept for people.
 const TEXT_CHARS_MAX: usize = 500;
-/// A longer Crawl-delay means never; the bound keeps sums of durations from overflowing.
-const CRAWL_DELAY_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// The rules of one robots.txt for one product token. A clone shares them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -432,7 +430,8 @@ fn seconds(number: &str) -> Option<Duration> {
         return None;
     }
     let seconds: f64 = number.parse().ok()?;
-    Some(Duration::try_from_secs_f64(seconds).unwrap_or(CRAWL_DELAY_MAX).min(CRAWL_DELAY_MAX))
+    // F4: never cut down. Only what is beyond all numbers becomes the greatest there is.
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 #[cfg(test)]

@@ -240,9 +240,19 @@ impl RobotsState {
         }
     }
 
-    /// Whether robots.txt is to be asked for before anything else.
+    /// Whether robots.txt is to be asked for before anything else. An answer from the future was
+    /// dated by a clock that has been set back: nobody knows how old it is (A4, I2).
     pub fn is_due(&self, now: Timestamp) -> bool {
-        self.due_at().is_none_or(|at| now >= at)
+        self.due_at().is_none_or(|at| now >= at) || self.answered_at() > Some(now)
+    }
+
+    /// When the last answer came, or failed to.
+    fn answered_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Unfetched => None,
+            Self::Fresh { fetched_at, .. } => Some(*fetched_at),
+            Self::Unreachable { asked_at, .. } => Some(*asked_at),
+        }
     }
 
     /// When robots.txt is to be asked for; `None` is at once.

@@ -126,7 +126,7 @@ fn a_wait_holds_over_a_crash_unless_it_was_uttered_in_the_last_moments() {
         let crawler = Crawler::new();
         crawler.read_robots();
         crawler.ask("/", 4_100, 4_200, told());
-        crawler.history.crash(at(crash));
+        crawler.history.crash(at(crash), at(crash));
         crawler.ask("/p/1", 60_000, 60_100, Told::default());
         crawler.found(what);
     }
@@ -151,4 +151,49 @@ fn an_address_is_not_hurried_by_its_sites_together() {
     crawler.history.begin(&url, crawler.address, at(4_250));
     let (_, words) = crawler.history.violations();
     assert!(words.iter().any(|words| words.contains("after another at its address")), "{words:?}");
+}
+
+#[test]
+fn a_clock_that_was_set_moves_what_ends_at_a_point_in_time() {
+    let told = || Told { wait_until: Some(at(600_000)), ..Told::default() };
+    for (set_to, asked_at, what) in [
+        (0, 550_000, &["asked to wait"][..]),
+        (60_000, 550_000, &[]),
+        (-600_000, 550_000, &["asked to wait"]),
+        (-600_000, 2_200_000, &[]),
+        (60_000, 2_200_000, &["the robots decision ended"]),
+    ] {
+        let crawler = Crawler::new();
+        crawler.read_robots();
+        crawler.ask("/", 4_100, 4_200, told());
+        crawler.history.clock_was_set(at(5_000), 0, set_to);
+        crawler.ask("/p/1", asked_at, asked_at + 100, Told::default());
+        crawler.found(what);
+    }
+}
+
+#[test]
+fn a_shard_that_dies_may_forget_the_last_moment_only() {
+    for (died_at, what) in [(4_501, &["asked to wait"][..]), (4_499, &[])] {
+        let crawler = Crawler::new();
+        crawler.read_robots();
+        let told = Told { wait_until: Some(at(600_000)), ..Told::default() };
+        crawler.ask("/", 4_100, 4_200, told);
+        crawler.history.shard_died(at(died_at), at(died_at));
+        crawler.ask("/p/1", 60_000, 60_100, Told::default());
+        crawler.found(what);
+    }
+}
+
+#[test]
+fn what_could_not_be_written_may_be_forgotten() {
+    for (trouble_since, what) in [(4_100, &[][..]), (59_000, &["asked to wait"])] {
+        let crawler = Crawler::new();
+        crawler.read_robots();
+        let told = Told { wait_until: Some(at(600_000)), ..Told::default() };
+        crawler.ask("/", 4_100, 4_200, told);
+        crawler.history.crash(at(60_000), at(trouble_since));
+        crawler.ask("/p/1", 70_000, 70_100, Told::default());
+        crawler.found(what);
+    }
 }

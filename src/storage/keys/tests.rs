@@ -21,6 +21,8 @@ fn keys() -> impl Strategy<Value = Key> {
     prop_oneof![
         url_ids().prop_map(Key::Url),
         url_ids().prop_map(Key::Visit),
+        url_ids().prop_map(Key::Failing),
+        any::<u64>().prop_map(|host| Key::Unjudged(HostId(host))),
         (any::<u8>(), any::<u64>(), url_ids()).prop_map(|(band, order, id)| Key::Queue {
             band,
             order,

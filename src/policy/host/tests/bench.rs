@@ -65,6 +65,7 @@ pub(super) struct Bench {
     pub(super) sleeping: BTreeMap<UrlId, QueueEntry>,
     pub(super) dead: BTreeMap<UrlId, DeadLetter>,
     pub(super) visits: BTreeMap<UrlId, VisitRecord>,
+    pub(super) failing: BTreeMap<UrlId, VisitRecord>,
     pub(super) to_parse: Vec<UrlId>,
     pub(super) events: Vec<CrawlEvent>,
     pub(super) leases: BTreeMap<LeaseId, Lease>,
@@ -92,6 +93,7 @@ impl Bench {
             sleeping: BTreeMap::new(),
             dead: BTreeMap::new(),
             visits: BTreeMap::new(),
+            failing: BTreeMap::new(),
             to_parse: Vec::new(),
             events: Vec::new(),
             leases: BTreeMap::new(),
@@ -141,6 +143,12 @@ impl Bench {
         }
         self.counts.queued += u64::try_from(entries.len()).unwrap();
         self.step(HostEvent::Admitted(entries));
+    }
+
+    /// How a URL stands, as a store reads it.
+    pub(super) fn visit(&self, id: UrlId) -> VisitRecord {
+        let good = self.visits[&id].clone();
+        self.failing.get(&id).map_or(good.clone(), |failing| good.failing(failing.clone()))
     }
 
     /// Entries whose time has come move from the due index to the queue.
@@ -197,6 +205,8 @@ impl Bench {
                 assert!(self.dead.insert(letter.entry.id, *letter).is_none(), "dead twice");
             }
             Change::PutVisit(id, visit) => drop(self.visits.insert(id, *visit)),
+            Change::PutFailing(id, visit) => drop(self.failing.insert(id, *visit)),
+            Change::DropFailing(id) => drop(self.failing.remove(&id)),
             Change::PutToParse(row) => self.to_parse.push(row.id),
             Change::Emit(event) => self.events.push(*event),
             Change::PutHost(_, row) => {
@@ -212,6 +222,8 @@ impl Bench {
             | Change::Enqueue(_)
             | Change::Undefer { .. }
             | Change::Unsleep(_)
+            | Change::PutUnjudged(_)
+            | Change::DropUnjudged(_)
             | Change::PutLease(_)
             | Change::PutCounts(..)
             | Change::DropToParse(..)

@@ -224,3 +224,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_answer_from_the_future_is_asked_for_again() {
+    for answer in [status(200, REFUSES_A), failed()] {
+        let state = after(&[(DAY, answer)]);
+        // The clock was set back after it came: nobody knows how old it is.
+        assert!(state.is_due(start() + DAY - MINUTE));
+        assert_eq!(decide(&state, DAY - MINUTE, "/b"), Decision::NeedsFetch);
+        assert!(!state.is_due(start() + DAY));
+    }
+}

@@ -1,4 +1,5 @@
-//! Dates of `unavailable_after`: ISO 8601, RFC 822 and RFC 850, as found in the wild.
+//! Dates in documents: of `unavailable_after`, and of sitemaps and feeds. ISO 8601, RFC 822 and
+//! RFC 850, as found in the wild.
 
 use time::{Date, Month, Time, UtcOffset};
 
@@ -24,6 +25,55 @@ pub(super) fn parse(text: &str) -> Option<Timestamp> {
         words.offset_hours_minutes = offset;
     }
     words.timestamp()
+}
+
+/// When an entry of a sitemap or a feed changed: the forms of W3C-DTF, from the year alone to
+/// fractions of a second, or RFC 822, whose times need a zone. `None` for anything else.
+pub(super) fn changed_at(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    if text.as_bytes().get(4).is_none_or(|byte| *byte == b'-') && text.is_char_boundary(4) {
+        return w3c(text);
+    }
+    let has_time = text.contains(':');
+    let last = text.rsplit(' ').next()?;
+    let has_zone = zone(last).is_some() || numeric_zone(last).is_some();
+    parse(text).filter(|_| has_zone || !has_time)
+}
+
+/// `YYYY[-MM[-DD[Thh:mm[:ss[.s]]zone]]]`; a time without a zone is taken as UTC.
+fn w3c(text: &str) -> Option<Timestamp> {
+    let (date, rest) = text.split_at_checked(10).unwrap_or((text, ""));
+    let mut parts =
+        date.split('-').map(|part| part.parse::<u16>().ok().filter(|_| !part.is_empty()));
+    let year = i32::from(parts.next()??);
+    let month = Month::try_from(u8::try_from(parts.next().unwrap_or(Some(1))?).ok()?).ok()?;
+    let day = u8::try_from(parts.next().unwrap_or(Some(1))?).ok()?;
+    let date = Date::from_calendar_date(year, month, day).ok()?;
+    if rest.is_empty() {
+        return Some(Timestamp::from_secs(
+            date.with_time(Time::MIDNIGHT).assume_utc().unix_timestamp(),
+        ));
+    }
+    let rest = rest.strip_prefix(['T', 't', ' '])?;
+    let at = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
+    let (clock, zone) = rest.split_at_checked(at)?;
+    let (hours, minutes) = match zone {
+        "" | "Z" | "z" => (0, 0),
+        zone => numeric_zone(zone)?,
+    };
+    let offset = UtcOffset::from_hms(hours, minutes, 0).ok()?;
+    let at = date.with_time(time_of(clock)?).assume_offset(offset);
+    Some(Timestamp::from_millis(i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()?))
+}
+
+/// `hh:mm[:ss[.s]]`.
+fn time_of(text: &str) -> Option<Time> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut parts = whole.split(':').map(|part| part.parse().ok());
+    let (hours, minutes) = (parts.next()??, parts.next()??);
+    let seconds = parts.next().unwrap_or(Some(0))?;
+    let millis: String = fraction.chars().chain("000".chars()).take(3).collect();
+    Time::from_hms_milli(hours, minutes, seconds, millis.parse().ok()?).ok()
 }
 
 #[derive(Default)]

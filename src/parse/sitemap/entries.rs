@@ -1,0 +1,107 @@
+//! What a sitemap or a feed names, each URL once.
+
+use std::collections::HashSet;
+
+use super::bare;
+use crate::parse::date;
+use crate::parse::handler::{Input, Parsed};
+use crate::parse::links::{Base, LinkRef, Links};
+use crate::types::{CrawlUrl, LinkKind, Reason};
+
+/// URLs of one file, as sitemaps.org bounds it.
+pub(super) const ENTRIES_MAX: usize = 50_000;
+
+/// What a file turned out to be.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A sitemap or a feed, with its title, and why it was not read to its end.
+    Entries { title: Option<String>, cut: Option<Reason> },
+    /// Neither.
+    SomethingElse,
+}
+
+/// The URLs found so far.
+#[derive(Debug)]
+pub(super) struct Entries {
+    base: Base,
+    scheme: &'static str,
+    host: String,
+    links: Links,
+    seen: HashSet<(LinkKind, Box<str>)>,
+    is_cut: bool,
+}
+
+impl Entries {
+    /// Relative references and missing schemes are taken from the file's own URL.
+    pub(super) fn new(file: &CrawlUrl) -> Self {
+        let own = file.as_url();
+        Self {
+            base: Base::new(own, None, encoding_rs::UTF_8),
+            scheme: if own.scheme() == "http" { "http" } else { "https" },
+            host: own.host_str().unwrap_or_default().to_owned(),
+            links: Links::default(),
+            seen: HashSet::new(),
+            is_cut: false,
+        }
+    }
+
+    /// There was more than there is room for.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// Adds a URL as written; what is none, or no http(s) one, is passed over.
+    pub(super) fn add(&mut self, kind: LinkKind, entry: &Entry<'_>) {
+        let written = entry.url.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+        if written.is_empty() {
+            return;
+        }
+        let with_scheme =
+            self.lacks_scheme(written).then(|| format!("{}://{written}", self.scheme));
+        let written = with_scheme.as_deref().unwrap_or(written);
+        let Some(url) = self.base.resolve(written) else { return };
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return;
+        }
+        if !self.seen.insert((kind, url.as_str().into())) {
+            return;
+        }
+        if self.links.len() >= ENTRIES_MAX {
+            self.is_cut = true;
+            return;
+        }
+        let lastmod = entry.lastmod.and_then(date::changed_at);
+        let link =
+            LinkRef { url: &url, text: entry.title, rel: "", kind, nofollow: false, lastmod };
+        self.links.push(link);
+    }
+
+    /// `www.example.com/page` in a file of `www.example.com`.
+    pub(super) fn lacks_scheme(&self, written: &str) -> bool {
+        let host = written.split(['/', '?', ':']).next().unwrap_or_default();
+        !self.host.is_empty() && host.eq_ignore_ascii_case(&self.host)
+    }
+
+    /// As a document without text.
+    pub(super) fn into_parsed(self, input: &Input<'_>) -> Parsed {
+        let limit = format!("{ENTRIES_MAX} entries of a sitemap");
+        let cut = self.is_cut.then_some(Reason::ParseLimit { limit });
+        Parsed { links: self.links, reasons: cut.into_iter().collect(), ..bare(input) }
+    }
+}
+
+/// One entry as written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry<'e> {
+    /// Its URL.
+    pub(super) url: &'e str,
+    /// Its title, where feeds give one.
+    pub(super) title: &'e str,
+    /// When it changed.
+    pub(super) lastmod: Option<&'e str>,
+}

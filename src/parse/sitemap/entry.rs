@@ -1,0 +1,140 @@
+//! One entry of a sitemap or a feed, while it is read.
+
+use quick_xml::XmlVersion;
+use quick_xml::events::BytesStart;
+
+use super::entries::{Entries, Entry};
+use crate::types::LinkKind;
+
+/// What the root element says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `<urlset>` or `<sitemapindex>`.
+    Sitemap,
+    /// RSS of any version.
+    Rss,
+    /// Atom.
+    Atom,
+}
+
+impl Kind {
+    /// By the local name of the root.
+    pub(super) fn of_root(name: &str) -> Option<Self> {
+        Some(match name {
+            "urlset" | "sitemapindex" => Self::Sitemap,
+            "rss" | "RDF" => Self::Rss,
+            "feed" => Self::Atom,
+            _ => return None,
+        })
+    }
+
+    /// An element of this local name is an entry.
+    pub(super) fn begins_entry(self, name: &str) -> bool {
+        match self {
+            Self::Sitemap => matches!(name, "url" | "sitemap"),
+            Self::Rss => name == "item",
+            Self::Atom => name == "entry",
+        }
+    }
+
+    fn link_kind(self) -> LinkKind {
+        match self {
+            Self::Sitemap => LinkKind::Sitemap,
+            Self::Rss | Self::Atom => LinkKind::Feed,
+        }
+    }
+}
+
+/// What an entry holds so far.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// Locations with their dates. An entry has one; broken ones have more.
+    locations: Vec<(String, Option<String>)>,
+    /// A date that came before any location.
+    early_date: Option<String>,
+    /// The same page in other languages.
+    alternates: Vec<String>,
+    title: String,
+    guid: String,
+    /// Text outside all fields.
+    pub(super) own_text: String,
+}
+
+impl Draft {
+    /// A field opens: some say everything in their attributes.
+    pub(super) fn attributes(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        is_own: bool,
+        tag: &BytesStart<'_>,
+    ) {
+        if name != "link" {
+            return;
+        }
+        let attribute = |name: &str| {
+            let found = tag.html_attributes().flatten().find(|one| one.key.into_inner() == name)?;
+            let value = found.normalized_value(XmlVersion::Implicit1_0);
+            Some(value.map_or_else(|_| found.value.to_string(), String::from))
+        };
+        let Some(href) = attribute("href") else { return };
+        let is_alternate = attribute("rel").is_none_or(|rel| rel == "alternate");
+        match kind {
+            Kind::Atom if is_own && is_alternate && self.locations.is_empty() => {
+                self.locations.push((href, None));
+            }
+            // `<xhtml:link rel=alternate hreflang=… href=…>`.
+            Kind::Sitemap if is_alternate => self.alternates.push(href),
+            Kind::Atom | Kind::Sitemap | Kind::Rss => {}
+        }
+    }
+
+    /// A field is complete. Extensions count where they say when (`dc:date`), and nowhere else.
+    pub(super) fn field(&mut self, kind: Kind, name: &str, is_own: bool, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        match (kind, name) {
+            (Kind::Sitemap, "loc") | (Kind::Rss, "link") if is_own => {
+                self.locations.push((value.to_owned(), None));
+            }
+            (Kind::Rss | Kind::Atom, "title") if is_own => value.clone_into(&mut self.title),
+            (Kind::Rss, "guid") => value.clone_into(&mut self.guid),
+            (Kind::Sitemap, "lastmod") if is_own => self.date(value),
+            (Kind::Rss, "pubDate" | "date") | (Kind::Atom, "updated" | "modified") => {
+                self.date(value);
+            }
+            _ => {}
+        }
+    }
+
+    /// The date of the location before it, else of the one after it.
+    fn date(&mut self, value: &str) {
+        match self.locations.last_mut() {
+            Some((_, date @ None)) => *date = Some(value.to_owned()),
+            Some(_) => {}
+            None => self.early_date = Some(value.to_owned()),
+        }
+    }
+
+    /// The entry is complete.
+    pub(super) fn finish(mut self, kind: Kind, entries: &mut Entries) {
+        if self.locations.is_empty() {
+            let instead = match kind {
+                Kind::Sitemap => self.own_text,
+                Kind::Rss => self.guid,
+                Kind::Atom => return,
+            };
+            self.locations.push((instead, None));
+        }
+        let mut early = self.early_date;
+        for (url, date) in &self.locations {
+            let date = date.clone().or_else(|| early.take());
+            let entry = Entry { url, title: &self.title, lastmod: date.as_deref() };
+            entries.add(kind.link_kind(), &entry);
+        }
+        for url in &self.alternates {
+            entries.add(LinkKind::LinkRel, &Entry { url, ..Entry::default() });
+        }
+    }
+}
