@@ -439,7 +439,7 @@ mod tests {
             ("sandbox --ca-file ca.pem", "--tls"),
             ("crawl --admin-listen here", "invalid socket address"),
             ("crawl -q -v", "cannot be used with"),
-            ("simulate --faults flood", "possible values: lost, panic, crash"),
+            ("simulate --faults flood", "possible values: lost, "),
             ("simulate --seeds 9..9", "B is not above A"),
             ("seed", "<URL>"),
             ("hosts --state asleep", "possible values"),
