@@ -96,11 +96,11 @@ impl ArchiveReader {
         Ok(record)
     }
 
-    /// A file may be renamed between two looks, so its last name is tried again at the end.
+    /// The file that is still written comes first: most of what is read back is in it. A file may
+    /// be renamed between two looks, to either of its last names, so the order holds for all.
     async fn bytes(&self, pointer: &ArchivePointer) -> Result<Bytes, ArchiveError> {
         let last = final_path(&pointer.file);
-        let names =
-            [last.clone(), open_path(&pointer.file), last.clone(), damaged_path(&pointer.file)];
+        let names = [open_path(&pointer.file), last.clone(), damaged_path(&pointer.file)];
         for name in names {
             match self.spool.read(&name, pointer.offset, pointer.length).await {
                 Ok(bytes) => return Ok(bytes),

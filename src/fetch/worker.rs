@@ -45,6 +45,9 @@ pub struct FetchContext {
     pub owners: Owners,
     /// Memory for bodies on their way from here to the parser, in KiB.
     pub bodies: Credit,
+    /// What a body takes of them at least: so much that the credit is spent before the parsers'
+    /// channel is full, and a page need not be read back from the archive.
+    pub body_place_kib: u32,
 }
 
 /// The kind of worker that a pool of fetchers keeps.
@@ -215,7 +218,8 @@ impl FetchState {
 
     /// W-3: the response goes to the archive once there is memory for it.
     async fn hand_on(&self, job: FetchJob, got: Exchanged, completion: Completion) {
-        let permit = self.context.bodies.take(kibibytes(got.body.len())).await;
+        let room = kibibytes(got.body.len()).max(self.context.body_place_kib);
+        let permit = self.context.bodies.take(room).await;
         let response = response(Arc::clone(&job.lease), got);
         let shard = job.shard;
         let owners = &self.context.owners;

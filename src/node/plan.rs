@@ -22,8 +22,9 @@ use crate::world::{Records, World};
 
 /// Pages between parser and output at once.
 const PAGES_UNDER_WAY: u32 = 1024;
-/// Pages that wait for a parser in the channel, for each parser.
-const PAGES_PER_PARSER: usize = 16;
+/// Pages that wait for a parser in the channel, for each parser: some seconds of work. What does
+/// not fit is read back from the archive, which costs more than to wait here.
+const PAGES_PER_PARSER: usize = 512;
 
 /// A channel whose both ends outlive the actors at them.
 #[derive(Clone, Debug)]
@@ -137,6 +138,13 @@ impl Plan {
             paused: Mutex::new(None),
             config: Mutex::new(config),
         })
+    }
+
+    /// What a body takes of the credit for bodies at least, in KiB: a full credit is a full channel
+    /// to the parsers, so whoever fetches waits before pages have to be read back.
+    pub(super) fn body_place_kib(&self) -> u32 {
+        let places = self.parse_jobs.sender.capacity().and_then(|bound| u32::try_from(bound).ok());
+        self.bodies.total().div_ceil(places.unwrap_or(1).max(1))
     }
 
     /// The configuration in force.

@@ -305,6 +305,7 @@ impl RootState {
                 clock: Arc::clone(&plan.world.clock),
             },
             bodies: plan.bodies.clone(),
+            body_place_kib: plan.body_place_kib(),
         };
         let setup = PoolSetup {
             name: "fetch",

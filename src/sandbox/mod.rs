@@ -6,6 +6,7 @@
 //! Promises:
 //! - the same options on the same ports give the same bytes for every page;
 //! - nothing is bound outside 127.0.0.0/8 and nothing is connected to;
+//! - over HTTPS its certificates are its own, and no key of them is ever written down;
 //! - every page of a host is reachable from its front page, every host from the seeds;
 //! - every task ends with the sandbox: awaited by [`Sandbox::shutdown`], aborted when dropped.
 //!
@@ -18,6 +19,8 @@ mod behaviour;
 mod site;
 mod page;
 mod visits;
+mod tls;
+mod prepared;
 mod web;
 mod dns;
 mod truth;
@@ -32,21 +35,25 @@ use tokio::task::JoinSet;
 use tracing::debug;
 
 pub use behaviour::Behaviour;
-pub use options::{PageSizes, SandboxOptions};
+pub use options::{PageSizes, SandboxOptions, Security};
+pub use tls::{Handshakes, TlsError};
 pub use truth::Truth;
 pub use visits::Visit;
 
 use crate::world::Clock;
 use dns::{Sockets, Zone};
 use site::{RobotsAnswer, Shape};
+use tls::Tls;
 use web::Web;
 
 /// Ports tried until one is free on every address.
 const BIND_ATTEMPTS: usize = 16;
 /// Ports after the web's that are tried for the one that refuses connections.
 const CLOSED_PORTS: u16 = 32;
-/// Addresses in 127.0.10.0/24.
-const ADDRESSES_MAX: u8 = 250;
+/// Addresses of 127.0.10.0/24 and the networks above it that are used.
+const ADDRESSES_MAX: u16 = 50_000;
+/// Addresses used of each network.
+const ADDRESSES_OF_NETWORK: u16 = 250;
 
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
@@ -54,9 +61,12 @@ pub enum SandboxError {
     /// There must be at least one host.
     #[error("a sandbox needs at least one host")]
     NoHosts,
-    /// There must be at least one address, and at most 250.
-    #[error("a sandbox needs 1 to 250 addresses, not {0}")]
-    Addresses(u8),
+    /// There must be at least one address, and at most 50,000.
+    #[error("a sandbox needs 1 to {ADDRESSES_MAX} addresses, not {0}")]
+    Addresses(u16),
+    /// There is no HTTPS without certificates.
+    #[error("failed to make the certificates of the sandbox")]
+    Tls(#[from] TlsError),
     /// No port was to be had for the web.
     #[error("failed to listen for the web of the sandbox")]
     Web(#[source] io::Error),
@@ -100,8 +110,13 @@ impl Sandbox {
         let sockets = Sockets::bind().await.map_err(SandboxError::Dns)?;
         let dns = sockets.address;
         let zone = Arc::new(Zone { hosts: options.hosts, addresses });
+        let tls = Tls::new(options.security, options.hosts)?;
+        let prepared = options.prepared;
         let shape = Shape { options, http_port, closed_port };
-        let web = Arc::new(Web::new(shape, Arc::clone(&clock)));
+        let web = Arc::new(Web::new(shape, tls, Arc::clone(&clock)));
+        if prepared {
+            prepared::prepare(&web).await;
+        }
 
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -132,6 +147,26 @@ impl Sandbox {
     /// A few front pages from which everything is found.
     pub fn seeds(&self) -> Vec<String> {
         self.seed_hosts().map(|host| self.web.shape.url(host, "/")).collect()
+    }
+
+    /// The front pages of all hosts.
+    pub fn front_pages(&self) -> Vec<String> {
+        (0..self.zone.hosts).map(|host| self.web.shape.url(host, "/")).collect()
+    }
+
+    /// The authority whose certificates the hosts show, in PEM; `None` where they speak HTTP.
+    pub fn authority(&self) -> Option<&str> {
+        self.web.tls.as_ref().map(|tls| tls.root.as_str())
+    }
+
+    /// The TLS handshakes so far.
+    pub fn handshakes(&self) -> Handshakes {
+        self.web.tls.as_ref().map(Tls::handshakes).unwrap_or_default()
+    }
+
+    /// How many bodies dripped at once, at most.
+    pub fn most_dripping(&self) -> usize {
+        self.web.dripping.most()
     }
 
     /// What a correct, polite crawl from the seeds finds when its scope is the whole sandbox.
@@ -186,8 +221,7 @@ type Listeners = Vec<(Ipv4Addr, TcpListener)>;
 
 /// Listens on every address, on one port.
 async fn listen(options: &SandboxOptions) -> io::Result<(Listeners, u16)> {
-    let wanted: Vec<Ipv4Addr> =
-        (1..=options.addresses).map(|last| Ipv4Addr::new(127, 0, 10, last)).collect();
+    let wanted: Vec<Ipv4Addr> = (0..options.addresses).map(address).collect();
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -204,6 +238,13 @@ async fn listen(options: &SandboxOptions) -> io::Result<(Listeners, u16)> {
             return Err(error);
         }
     }
+}
+
+/// An address by its number: 127.0.10.1 and on, 250 of each network.
+fn address(number: u16) -> Ipv4Addr {
+    let [_, network] = (number / ADDRESSES_OF_NETWORK + 10).to_be_bytes();
+    let [_, last] = (number % ADDRESSES_OF_NETWORK + 1).to_be_bytes();
+    Ipv4Addr::new(127, 0, network, last)
 }
 
 /// Listens on every address on the port the first one gets.

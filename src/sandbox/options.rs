@@ -14,15 +14,26 @@ pub struct SandboxOptions {
     pub pages_per_host: u32,
     /// The port of the web on every address; 0 lets the system choose.
     pub port: u16,
-    /// How many loopback addresses carry the hosts, from 127.0.10.1 on, 1 to 250. A machine that
-    /// has only 127.0.0.1 gets that one.
-    pub addresses: u8,
+    /// How many loopback addresses carry the hosts, from 127.0.10.1 on, 1 to 50,000. A machine
+    /// that has only 127.0.0.1 gets that one.
+    pub addresses: u16,
+    /// HTTP or HTTPS.
+    pub security: Security,
+    /// Whether a connection takes another request after a response.
+    pub keep_alive: bool,
+    /// Connections served at once, over all addresses.
+    pub connections_max: usize,
+    /// Whether all pages are made and compressed before the start and kept in memory, so that a
+    /// request costs the server next to nothing.
+    pub prepared: bool,
     /// How large pages are.
     pub sizes: PageSizes,
     /// How long a slow page waits before its first byte.
     pub slow: Duration,
     /// The pause between two pieces of a body that drips.
     pub drip: Duration,
+    /// Whether every page of HTML drips.
+    pub all_drip: bool,
     /// The size of a big page in bytes of HTML before compression.
     pub big_bytes: usize,
     /// The Crawl-delay of the one host that asks for one, in whole seconds.
@@ -41,13 +52,40 @@ impl Default for SandboxOptions {
             pages_per_host: 25,
             port: 0,
             addresses: 8,
+            security: Security::Plain,
+            keep_alive: true,
+            connections_max: 1024,
+            prepared: false,
             sizes: PageSizes::Demo,
             slow: Duration::from_millis(300),
             drip: Duration::from_millis(100),
+            all_drip: false,
             big_bytes: 3 * 512 * 1024,
             crawl_delay: Duration::from_secs(2),
             retry_after: Duration::from_secs(2),
             trap: false,
+        }
+    }
+}
+
+/// What the hosts speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// HTTP.
+    Plain,
+    /// HTTPS, with certificates of the sandbox's own authority.
+    Tls {
+        /// Whether a later connection may resume the session of an earlier one.
+        resumption: bool,
+    },
+}
+
+impl Security {
+    /// The scheme of every URL.
+    pub(super) fn scheme(self) -> &'static str {
+        match self {
+            Self::Plain => "http",
+            Self::Tls { .. } => "https",
         }
     }
 }

@@ -48,7 +48,11 @@ pub(super) struct Shape {
 impl Shape {
     /// The absolute URL of a path on a host of the sandbox.
     pub(super) fn url(&self, host: u16, path: &str) -> String {
-        format!("http://{}:{}{path}", host_name(host), self.http_port)
+        self.url_at(&host_name(host), self.http_port, path)
+    }
+
+    fn url_at(&self, name: &str, port: u16, path: &str) -> String {
+        format!("{}://{name}:{port}{path}", self.options.security.scheme())
     }
 
     fn draw(&self, host: u16, nth: usize, salt: u64) -> Draw {
@@ -205,9 +209,9 @@ impl HostPlan {
         match to {
             Target::Here(nth) => shape.url(self.host, self.path(nth)),
             Target::There { host, article } => shape.url(host, &article_path(shape, host, article)),
-            Target::MissingName => format!("http://{MISSING_NAME}:{}/", shape.http_port),
-            Target::FailingName => format!("http://{FAILING_NAME}:{}/", shape.http_port),
-            Target::ClosedPort => format!("http://{}:{}/", host_name(0), shape.closed_port),
+            Target::MissingName => shape.url_at(MISSING_NAME, shape.http_port, "/"),
+            Target::FailingName => shape.url_at(FAILING_NAME, shape.http_port, "/"),
+            Target::ClosedPort => shape.url_at(&host_name(0), shape.closed_port, "/"),
             Target::Calendar => shape.url(self.host, &calendar_path(0)),
         }
     }

@@ -23,6 +23,7 @@ use crate::types::Timestamp;
 use crate::world::TokioClock;
 
 mod crawl;
+mod tls;
 
 fn small() -> SandboxOptions {
     SandboxOptions {

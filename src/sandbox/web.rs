@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -29,13 +31,13 @@ use tracing::debug;
 
 use super::behaviour::Behaviour;
 use super::page::{self, PIXEL, Page, Stamp};
+use super::prepared::{Made, Prepared};
 use super::site::{HostPlan, Shape, calendar_day, host_number};
+use super::tls::Tls;
 use super::visits::{Visit, VisitLog};
 use crate::world::Clock;
 
-/// Connections served at once, over all addresses.
-const CONNECTIONS_MAX: usize = 1024;
-/// How long a connection may take to send the head of its next request.
+/// How long a connection may take for its handshake, and to send the head of its next request.
 const IDLE: Duration = Duration::from_secs(30);
 /// Pieces in which a body drips.
 const DRIP_PIECES: usize = 8;
@@ -53,6 +55,10 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub(super) struct Web {
     pub(super) shape: Shape,
     pub(super) visits: VisitLog,
+    pub(super) prepared: Prepared,
+    /// `None` where plain HTTP is spoken.
+    pub(super) tls: Option<Tls>,
+    pub(super) dripping: Arc<Dripping>,
     plans: Vec<OnceLock<HostPlan>>,
     /// Pages that have answered once that they are busy; bounded by their number.
     turned_away: Mutex<BTreeSet<(u16, usize)>>,
@@ -70,15 +76,21 @@ enum Pace {
 
 impl Web {
     /// A web nobody has visited yet.
-    pub(super) fn new(shape: Shape, clock: Arc<dyn Clock>) -> Self {
-        let plans = (0..shape.options.hosts).map(|_| OnceLock::new()).collect();
+    pub(super) fn new(shape: Shape, tls: Option<Tls>, clock: Arc<dyn Clock>) -> Self {
+        let options = &shape.options;
+        let plans = (0..options.hosts).map(|_| OnceLock::new()).collect();
+        let connections = Arc::new(Semaphore::new(options.connections_max));
+        let prepared = Prepared::of(if options.prepared { options.hosts } else { 0 });
         Self {
             shape,
+            prepared,
+            tls,
+            dripping: Arc::default(),
             plans,
             clock,
             visits: VisitLog::default(),
             turned_away: Mutex::default(),
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            connections,
         }
     }
 
@@ -137,6 +149,24 @@ impl Web {
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream) {
+        let Some(tls) = &self.tls else {
+            return Arc::clone(&self).speak(stream).await;
+        };
+        let accepted = tokio::select! {
+            biased;
+            accepted = tls.accept(stream) => accepted,
+            () = self.clock.sleep(IDLE) => None,
+        };
+        if let Some(stream) = accepted {
+            Arc::clone(&self).speak(stream).await;
+        }
+    }
+
+    async fn speak<S>(self: Arc<Self>, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let keep_alive = self.shape.options.keep_alive;
         let service = service_fn(move |request| {
             let web = Arc::clone(&self);
             async move { Ok::<_, Infallible>(web.answer(request).await) }
@@ -144,6 +174,7 @@ impl Web {
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
+            .keep_alive(keep_alive)
             .serve_connection(TokioIo::new(stream), service)
             .await;
         if let Err(error) = served {
@@ -170,11 +201,20 @@ impl Web {
         page.into_response(request.headers(), |bytes| match pace {
             _ if head => Full::new(Bytes::new()).boxed_unsync(),
             Pace::AtOnce | Pace::Late => Full::new(bytes).boxed_unsync(),
-            Pace::Drip => drip(bytes, Arc::clone(&self.clock), self.shape.options.drip),
+            Pace::Drip => {
+                let guard = Dripping::begin(&self.dripping);
+                drip(bytes, Arc::clone(&self.clock), self.shape.options.drip, guard)
+            }
         })
     }
 
-    fn page(&self, name: &str, path: &str, method: &Method, headers: &HeaderMap) -> (Answer, Pace) {
+    fn page(
+        &self,
+        name: &str,
+        path: &str,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> (Answer<'_>, Pace) {
         let found = host_number(name, self.shape.options.hosts).and_then(|host| self.plan(host));
         let Some(plan) = found else {
             return (Answer::Page(Page::plain(421, "no such host\n"), None), Pace::AtOnce);
@@ -199,9 +239,15 @@ impl Web {
         let pace = match behaviour {
             Some(Behaviour::Slow) => Pace::Late,
             Some(Behaviour::Drip) => Pace::Drip,
+            Some(_) if self.shape.options.all_drip => Pace::Drip,
             Some(_) | None => Pace::AtOnce,
         };
-        (Answer::Page(page::page(&self.shape, plan, nth), None), pace)
+        let made = self.prepared.find(&self.shape, plan, nth);
+        let answer = match made.filter(|_| accepts_gzip(headers)) {
+            Some(made) => Answer::Made(made),
+            None => Answer::Page(page::page(&self.shape, plan, nth), None),
+        };
+        (answer, pace)
     }
 
     /// What is not in the plan: robots.txt, style, pictures, calendar.
@@ -237,25 +283,29 @@ impl Web {
 }
 
 /// What goes out.
-enum Answer {
+enum Answer<'a> {
     /// A page, with what it asks for in Retry-After.
     Page(Page, Option<Duration>),
+    /// A page that was made before.
+    Made(&'a Made),
     /// 304.
     NotModified(Stamp),
 }
 
-impl Answer {
+impl Answer<'_> {
     fn status(&self) -> u16 {
         match self {
             Self::Page(page, _) => page.status,
+            Self::Made(made) => made.page.status,
             Self::NotModified(_) => 304,
         }
     }
 
     fn into_response(self, asked: &HeaderMap, body: impl FnOnce(Bytes) -> Body) -> Response<Body> {
         let status = StatusCode::from_u16(self.status()).expect("our own statuses are valid");
-        let (page, retry_after) = match self {
-            Self::Page(page, retry_after) => (page, retry_after),
+        let (page, retry_after, made) = match self {
+            Self::Page(page, retry_after) => (page, retry_after, None),
+            Self::Made(made) => (made.page.clone(), None, Some(made.gzip.clone())),
             Self::NotModified(stamp) => {
                 let mut response = Response::new(Full::new(Bytes::new()).boxed_unsync());
                 *response.status_mut() = status;
@@ -263,10 +313,12 @@ impl Answer {
                 return response;
             }
         };
-        let gzip = accepts_gzip(asked)
-            && page.content_type.starts_with("text/")
-            && page.body.len() >= GZIP_MIN_BYTES;
-        let bytes = Bytes::from(if gzip { compressed(&page.body) } else { page.body });
+        let gzip = made.is_some() || (accepts_gzip(asked) && is_compressible(&page));
+        let bytes = match made {
+            Some(made) => made,
+            None if gzip => compressed(&page.body).into(),
+            None => page.body.into(),
+        };
         let length = bytes.len();
         let mut response = Response::new(body(bytes));
         *response.status_mut() = status;
@@ -333,16 +385,50 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
+/// Whether compression is worth its while.
+pub(super) fn is_compressible(page: &Page) -> bool {
+    page.content_type.starts_with("text/") && page.body.len() >= GZIP_MIN_BYTES
+}
+
 fn compressed(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
     encoder.write_all(body).expect("a vector takes what is written to it");
     encoder.finish().expect("a vector takes what is written to it")
 }
 
+/// How many bodies drip at this moment, and how many did at most.
+#[derive(Debug, Default)]
+pub(super) struct Dripping {
+    current: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// One body that drips.
+struct OneDrip(Arc<Dripping>);
+
+impl Dripping {
+    fn begin(dripping: &Arc<Self>) -> OneDrip {
+        let current = dripping.current.fetch_add(1, Ordering::Relaxed) + 1;
+        dripping.most.fetch_max(current, Ordering::Relaxed);
+        OneDrip(Arc::clone(dripping))
+    }
+
+    /// The most at once so far.
+    pub(super) fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for OneDrip {
+    fn drop(&mut self) {
+        self.0.current.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A body in pieces, with a pause before each but the first.
-fn drip(bytes: Bytes, clock: Arc<dyn Clock>, pause: Duration) -> Body {
+fn drip(bytes: Bytes, clock: Arc<dyn Clock>, pause: Duration, counted: OneDrip) -> Body {
     let piece = bytes.len().div_ceil(DRIP_PIECES).max(1);
-    let pieces = stream::unfold((bytes, false), move |(mut rest, started)| {
+    let pieces = stream::unfold((bytes, false, counted), move |(mut rest, started, counted)| {
         let clock = Arc::clone(&clock);
         async move {
             if rest.is_empty() {
@@ -352,7 +438,7 @@ fn drip(bytes: Bytes, clock: Arc<dyn Clock>, pause: Duration) -> Body {
                 clock.sleep(pause).await;
             }
             let next = rest.split_to(piece.min(rest.len()));
-            Some((Ok(Frame::data(next)), (rest, true)))
+            Some((Ok(Frame::data(next)), (rest, true, counted)))
         }
     });
     StreamBody::new(pieces).boxed_unsync()

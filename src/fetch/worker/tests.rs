@@ -134,6 +134,7 @@ impl Rig {
             archive: archive_watch,
             owners: Owners { routes, clock: Arc::clone(&clock) },
             bodies: bodies.clone(),
+            body_place_kib: 2,
         });
         let (jobs, receiver) = async_channel::bounded(8);
         let setup = PoolSetup {
@@ -215,7 +216,7 @@ async fn a_lease_is_sent_when_host_and_address_allow_and_goes_to_the_archive() {
     assert_eq!(job.completion.sent_at, Some(seconds(8)));
     assert_eq!(job.response.body, "hello");
     assert_eq!(job.response.lease.id, LeaseId(1));
-    assert_eq!(rig.bodies.used(), 1, "the body's memory is taken");
+    assert_eq!(rig.bodies.used(), 2, "a small body takes its place among the parsers' pages");
     drop(job);
     assert_eq!(rig.bodies.used(), 0);
     let (at, request) = rig.asked().remove(0);

@@ -110,7 +110,7 @@ async fn a_plain_crawl_finds_exactly_the_truth() {
 fn the_truth_of_the_default_web_knows_every_host_and_page() {
     let shape = shape(SandboxOptions::default());
     let clock = Arc::new(TokioClock::starting_at(Timestamp::EPOCH));
-    let web = Web::new(shape, clock);
+    let web = Web::new(shape, None, clock);
     let truth = Truth::walk(&web, [0].into_iter());
     let planned: usize = (0..40).map(|host| web.plan(host).unwrap().nodes.len()).sum();
     let known = truth.pages.len()
