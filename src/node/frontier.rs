@@ -11,7 +11,7 @@ use ractor::{Actor, ActorRef};
 
 use super::error::NodeError;
 use super::plan::Plan;
-use super::root::{ADDRESS_OWNERS, failed, shard_args};
+use super::root::{ADDRESS_OWNERS, failed};
 use super::{settings, shards};
 use crate::config::Config;
 use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor};
@@ -76,7 +76,7 @@ impl FrontierAlone {
         };
         let started = Actor::spawn(None, OutputActor, args).await;
         let (output, _) = started.map_err(failed("outputs"))?;
-        let started = Actor::spawn(None, ShardActor, shard_args(plan, store, false)).await;
+        let started = Actor::spawn(None, ShardActor, shards::shard_args(plan, store, false)).await;
         let (actor, _) = started.map_err(failed("shard"))?;
         self.tell_registry(RegistryMsg::ShardUp(shard, ShardRoute { shard: actor, output }));
         Ok(())

@@ -24,9 +24,7 @@ use super::shards::{self, OpenShard};
 use crate::archive::{ArchiveActor, ArchiveArgs};
 use crate::discovery::{DiscoveryActor, DiscoveryArgs};
 use crate::fetch::{FetchContext, Fetchers};
-use crate::frontier::{
-    AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor, ShardArgs,
-};
+use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor};
 use crate::output::{OutputActor, OutputArgs, Turn};
 use crate::parse::{ParseContext, Parsers};
 use crate::protocol::root::ActorNode;
@@ -34,7 +32,6 @@ use crate::protocol::{
     Answer, ArchiveMsg, DiscoveryMsg, NodeActor, Owners, RegistryMsg, RootMsg, ShardMsg,
     ShardRoute, ask,
 };
-use crate::storage::ShardStore;
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
 use crate::telemetry::ShardReopened;
 use crate::types::{HostKey, ShardId, Timestamp};
@@ -228,7 +225,7 @@ impl RootState {
         let (output, _) = started.map_err(failed("outputs"))?;
         self.note(Part::Output(shard), output.get_cell());
         let epoch = store.epoch();
-        let args = shard_args(&plan, store, self.reopening);
+        let args = shards::shard_args(&plan, store, self.reopening);
         let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;
         let (actor, _) = started.map_err(failed("shard"))?;
         self.note(Part::Shard(shard), actor.get_cell());
@@ -459,24 +456,6 @@ fn children_of(part: Part, cell: &ActorCell) -> Vec<ActorNode> {
         children: Vec::new(),
     });
     nodes.collect()
-}
-
-/// What a shard starts with, its store open.
-pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> ShardArgs {
-    ShardArgs {
-        shard: store.shard(),
-        store,
-        world: plan.world.clone(),
-        routes: plan.routes.subscribe(),
-        settings: plan.settings.frontier.subscribe(),
-        quota: plan.quota.clone(),
-        fetch: plan.fetch_jobs.sender.clone(),
-        parse: plan.parse_jobs.sender.clone(),
-        metrics: Arc::clone(&plan.metrics),
-        reopened,
-        paused: plan.paused(),
-        draining: plan.is_draining(),
-    }
 }
 
 /// The newest actor of a kind, for those that hold a watch.

@@ -10,6 +10,7 @@ use futures::{Stream, StreamExt as _, stream};
 use super::error::NodeError;
 use super::plan::Plan;
 use super::settings;
+use crate::frontier::ShardArgs;
 use crate::output::OutputSettings;
 use crate::policy::change::Change;
 use crate::storage::{Batch, ShardStore, StoreError, StoreOptions};
@@ -72,6 +73,24 @@ fn options(plan: &Plan, shard: ShardId) -> StoreOptions {
         memory_bytes_max: plan.memory.unflushed / shards,
         cache: plan.cache.clone(),
         shard,
+    }
+}
+
+/// What a shard starts with, its store open.
+pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> ShardArgs {
+    ShardArgs {
+        shard: store.shard(),
+        store,
+        world: plan.world.clone(),
+        routes: plan.routes.subscribe(),
+        settings: plan.settings.frontier.subscribe(),
+        quota: plan.quota.clone(),
+        fetch: plan.fetch_jobs.sender.clone(),
+        parse: plan.parse_jobs.sender.clone(),
+        metrics: Arc::clone(&plan.metrics),
+        reopened,
+        paused: plan.paused(),
+        draining: plan.is_draining(),
     }
 }
 

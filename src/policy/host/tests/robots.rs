@@ -1,0 +1,187 @@
+//! R2, R3: what comes for robots.txt, and what follows from it.
+
+use super::bench::{Bench, at, secs, settings};
+use super::{ALLOW, robots_of};
+use crate::policy::host::{Errand, HostEvent};
+use crate::policy::robots::{LongUnreachable, RobotsSettings, RobotsState};
+use crate::types::{CrawlUrl, HostKey, LeaseKind, Outcome, Reason, UrlStatus};
+
+#[test]
+fn refused_urls_sleep_until_the_rules_change() {
+    let rules = "User-agent: *\nDisallow: /private\n";
+    let mut bench = Bench::with_rules(settings(), rules, &["/private/1", "/2"]);
+    let page = bench.granted();
+    assert_eq!(page.entry.url.path_and_query(), "/2");
+    bench.answer(&page, 0, Outcome::Ok);
+    bench.now = bench.now + secs(10);
+    if bench.sleeping.is_empty() {
+        assert_eq!(bench.withheld(), None);
+    }
+    assert_eq!(bench.sleeping.len(), 1);
+    let visit = bench.visits.values().find(|visit| visit.status == UrlStatus::Sleeping);
+    assert!(matches!(visit.unwrap().reason, Some(Reason::RobotsDisallow { line: 2, .. })));
+    bench.now = bench.now + secs(86_400);
+    bench.admit(&["/3"]);
+    let robots = bench.next_lease();
+    let effects = bench.answer_robots(&robots, ALLOW);
+    assert!(effects.wake_sleepers);
+    let woken: Vec<_> = std::mem::take(&mut bench.sleeping).into_values().collect();
+    bench.counts.sleeping = 0;
+    bench.enqueue(woken);
+    let mut served = Vec::new();
+    for _ in 0..2 {
+        let lease = bench.next_lease();
+        served.push(lease.entry.url.path_and_query().to_owned());
+        bench.answer(&lease, 0, Outcome::Ok);
+    }
+    served.sort();
+    assert_eq!(served, ["/3", "/private/1"]);
+}
+
+#[test]
+fn sitemap_lines_are_named_whenever_the_file_comes() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let robots = bench.granted();
+    let effects = bench.answer_robots(&robots, "Sitemap: /a.xml\nSitemap: https://b.test/c\n");
+    assert_eq!(effects.sitemaps, ["/a.xml", "https://b.test/c"]);
+    let page = bench.next_lease();
+    assert!(bench.answer(&page, 0, Outcome::Ok).sitemaps.is_empty());
+    bench.now = bench.now + secs(86_400);
+    bench.admit(&["/2"]);
+    let robots = bench.next_lease();
+    assert!(bench.answer_robots_status(&robots, 503).sitemaps.is_empty(), "the copy is known");
+}
+
+#[test]
+fn a_missing_robots_allows_everything() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let robots = bench.granted();
+    bench.answer_robots_status(&robots, 404);
+    assert_eq!(bench.next_lease().kind, LeaseKind::Page);
+}
+
+#[test]
+fn an_unreachable_robots_is_asked_for_again_and_nothing_else() {
+    for outcome in [Outcome::ServerError, Outcome::Timeout, Outcome::Dns] {
+        let mut bench = Bench::new(settings());
+        bench.admit(&["/1"]);
+        let mut robots = bench.granted();
+        for wait in [30, 60, 120] {
+            let effects = bench.answer(&robots, 0, outcome);
+            assert!(!effects.wake_sleepers);
+            let retry_at = bench.now + secs(wait);
+            bench.now = bench.machine.next_wake().unwrap();
+            assert_eq!(bench.now, retry_at - secs(1), "{outcome}: granted ahead of its time");
+            robots = bench.granted();
+            assert_eq!(robots_of(&robots).1, 0);
+            assert!(robots.not_before >= retry_at, "{outcome}: not before its time");
+        }
+    }
+}
+
+#[test]
+fn long_unreachable_robots_allow_when_the_operator_says_so() {
+    let mut settings = settings();
+    let after = LongUnreachable::AllowAfter(secs(60));
+    settings.robots = RobotsSettings { long_unreachable: after, ..Default::default() }.into();
+    let mut bench = Bench::new(settings);
+    bench.admit(&["/1"]);
+    let mut kinds = Vec::new();
+    for _ in 0..6 {
+        let lease = bench.next_lease();
+        kinds.push(matches!(lease.kind, LeaseKind::Page));
+        let outcome = if kinds.ends_with(&[true]) { Outcome::Ok } else { Outcome::Timeout };
+        bench.answer(&lease, 0, outcome);
+        if kinds.ends_with(&[true]) {
+            assert!(bench.now >= at(60_000));
+            return;
+        }
+    }
+    panic!("the page never came");
+}
+
+#[test]
+fn a_robots_redirect_within_the_host_is_the_next_lease() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let mut lease = bench.granted();
+    for hop in 1..=5 {
+        let mut completion = bench.completion(&lease, 0, Outcome::Redirect);
+        completion.location = Some(format!("/robots-{hop}.txt"));
+        bench.ended(completion);
+        lease = bench.next_lease();
+        assert_eq!(robots_of(&lease), (format!("https://a.test/robots-{hop}.txt"), hop));
+    }
+    let mut completion = bench.completion(&lease, 0, Outcome::Redirect);
+    completion.location = Some("/robots-6.txt".to_owned());
+    bench.ended(completion);
+    assert_eq!(bench.next_lease().kind, LeaseKind::Page, "too many redirects: unavailable");
+}
+
+#[test]
+fn a_robots_redirect_without_a_target_is_unavailable() {
+    for location in [None, Some("mailto:x@y.z".to_owned())] {
+        let mut bench = Bench::new(settings());
+        bench.admit(&["/1"]);
+        let lease = bench.granted();
+        let mut completion = bench.completion(&lease, 0, Outcome::Redirect);
+        completion.location = location;
+        bench.ended(completion);
+        assert_eq!(bench.next_lease().kind, LeaseKind::Page);
+    }
+}
+
+#[test]
+fn a_robots_redirect_to_another_host_is_an_errand() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let lease = bench.granted();
+    let mut completion = bench.completion(&lease, 0, Outcome::Redirect);
+    completion.location = Some("https://b.test/robots.txt".to_owned());
+    let effects = bench.ended(completion);
+    let errand = effects.errand.unwrap();
+    assert_eq!((errand.url.as_str(), errand.hops), ("https://b.test/robots.txt", 1));
+    bench.now = bench.now + secs(5);
+    assert_eq!(bench.withheld(), Some(Reason::RobotsNeeded));
+    let mut answer = bench.completion(&lease, 0, Outcome::Ok);
+    answer.url = errand.url.clone();
+    answer.robots_body = Some("User-agent: *\nDisallow: /1\n".into());
+    bench.step(HostEvent::ErrandEnded(Box::new(answer)));
+    assert_eq!(bench.withheld(), None);
+    assert_eq!(bench.sleeping.len(), 1);
+}
+
+#[test]
+fn an_errand_that_nobody_answers_is_given_up() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let lease = bench.granted();
+    let mut completion = bench.completion(&lease, 0, Outcome::Redirect);
+    completion.location = Some("https://b.test/robots.txt".to_owned());
+    bench.ended(completion);
+    assert!(!bench.machine.is_idle(), "it waits for an answer");
+    bench.now = bench.machine.next_wake().unwrap();
+    assert_eq!(bench.now, lease.not_before + secs(300));
+    bench.step(HostEvent::TimerRang);
+    assert!(matches!(bench.machine.robots(), RobotsState::Unreachable { .. }));
+    assert!(bench.machine.is_idle());
+}
+
+#[test]
+fn an_errand_for_another_host_obeys_this_hosts_clock() {
+    let mut bench = Bench::with_rules(settings(), "User-agent: *\nDisallow: /\n", &["/1"]);
+    let for_host = HostKey::parse("https://c.test").unwrap();
+    let url = CrawlUrl::parse("https://a.test/robots.txt").unwrap();
+    let errand = Errand { for_host: for_host.clone(), url, hops: 2 };
+    let allowed = bench.machine.record().next_allowed_at;
+    bench.step(HostEvent::ErrandCame(errand));
+    let lease = bench.next_lease();
+    assert!(lease.not_before >= allowed);
+    assert_eq!(robots_of(&lease).1, 2);
+    let effects = bench.answer(&lease, 0, Outcome::Ok);
+    let (who, completion) = effects.errand_ended.unwrap();
+    assert_eq!((who, completion.lease), (for_host, lease.id));
+    assert!(bench.machine.record().next_allowed_at >= lease.not_before + secs(1));
+}
