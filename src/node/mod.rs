@@ -109,7 +109,8 @@ impl Node {
         let coordinator = settings::coordinator(config)?;
         let directory = DataDir::open(&config.data.dir)?;
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::system());
-        let snapshots = Arc::new(SledSnapshots::open(&directory.snapshots())?);
+        let path = directory.snapshots();
+        let snapshots = Arc::new(SledSnapshots::open_once_free(&path, clock.as_ref()).await?);
         let objects = match &config.data.store {
             Some(url) => Objects::open(url)?,
             None => Objects::open_directory(&directory.shards())?,

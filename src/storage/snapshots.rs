@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use thiserror::Error;
 use tracing::warn;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::types::HostId;
-use crate::world::SnapshotStore;
+use crate::world::{Clock, SnapshotStore};
 
 /// The form of the values.
 const VERSION: u8 = 1;
@@ -20,6 +21,10 @@ const VERSION: u8 = 1;
 const CACHE_BYTES: u64 = 16 << 20;
 /// How often sled syncs; a snapshot lost in a crash is replaced from the row.
 const FLUSH_INTERVAL_MS: u64 = 5_000;
+/// Whoever had the snapshots before lets go of them within this time.
+const FREE_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether they are free.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// Snapshots in sled.
 #[derive(Debug)]
@@ -45,6 +50,25 @@ impl SledSnapshots {
                 Ok(Self { db: open(path)? })
             }
             opened => Ok(Self { db: opened? }),
+        }
+    }
+
+    /// As [`SledSnapshots::open`]; waits while whoever had them before still lets go of them: sled does
+    /// so on a thread of its own, some time after it was told.
+    ///
+    /// # Errors
+    /// The directory cannot be used, or is still held after five seconds.
+    pub async fn open_once_free(path: &Path, clock: &dyn Clock) -> Result<Self, SnapshotsError> {
+        let deadline = clock.now() + FREE_WITHIN;
+        loop {
+            match Self::open(path) {
+                Err(SnapshotsError(sled::Error::Io(error)))
+                    if is_held(&error) && clock.now() < deadline =>
+                {
+                    clock.sleep(LOOK_AGAIN_AFTER).await;
+                }
+                opened => return opened,
+            }
         }
     }
 
@@ -87,6 +111,11 @@ impl SnapshotStore for SledSnapshots {
             warn!(%host, %error, "snapshot not removed");
         }
     }
+}
+
+/// sled wraps what the system said about the lock in an error of its own, in words.
+fn is_held(error: &std::io::Error) -> bool {
+    error.to_string().contains("could not acquire lock")
 }
 
 fn open(path: &Path) -> sled::Result<sled::Db> {
@@ -137,6 +166,8 @@ impl SnapshotStore for MemorySnapshots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Timestamp;
+    use crate::world::TokioClock;
 
     const HOST: HostId = HostId(7);
 
@@ -167,6 +198,27 @@ mod tests {
         drop(store);
         let store = SledSnapshots::open(dir.path()).unwrap();
         assert_eq!(store.get(HOST), Some(b"asleep".to_vec()));
+    }
+
+    #[tokio::test]
+    async fn snapshots_that_are_being_let_go_are_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = SledSnapshots::open(dir.path()).unwrap();
+        let clock = TokioClock::system();
+        let mut waiting = Box::pin(SledSnapshots::open_once_free(dir.path(), &clock));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        drop(held);
+        waiting.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn snapshots_that_somebody_keeps_are_not_waited_for_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let _held = SledSnapshots::open(dir.path()).unwrap();
+        let clock = TokioClock::starting_at(Timestamp::EPOCH);
+        let waited = SledSnapshots::open_once_free(dir.path(), &clock).await;
+        assert!(waited.is_err());
+        assert!(clock.now() >= Timestamp::EPOCH + FREE_WITHIN);
     }
 
     #[test]
