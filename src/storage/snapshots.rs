@@ -53,8 +53,8 @@ impl SledSnapshots {
         }
     }
 
-    /// As [`SledSnapshots::open`]; waits while whoever had them before still lets go of them: sled does
-    /// so on a thread of its own, some time after it was told.
+    /// As [`SledSnapshots::open`]; waits while whoever had them before still lets go of them: sled
+    /// does so on a thread of its own, some time after it was told.
     ///
     /// # Errors
     /// The directory cannot be used, or is still held after five seconds.
