@@ -68,8 +68,9 @@ pub(super) fn seed(
     Ok(candidate(record, true))
 }
 
-/// R3: judges a Sitemap line of a host's robots.txt. It may lie on another host, as sitemaps.org
-/// allows: what counts is that the host which names it belongs to the crawl.
+/// R3: judges a Sitemap line of a host's robots.txt. The host that names it must belong to the
+/// crawl. The file may lie on another host of the same domain; elsewhere only as far as the scope
+/// goes, so that no robots.txt can send the crawler to others.
 pub(super) fn sitemap(
     line: &str,
     host: &HostKey,
@@ -80,6 +81,10 @@ pub(super) fn sitemap(
     let robots = CrawlUrl::parse(&format!("{host}{ROBOTS_PATH}"))?;
     let url = robots.join(line)?;
     scope.judge(&robots, SITEMAP_DEPTH)?;
+    match scope.judge(&url, SITEMAP_DEPTH) {
+        Err(Reason::OutOfScope { .. }) if url.host_key().domain() == host.domain() => {}
+        judged => judged?,
+    }
     refuse_trap(&url, settings)?;
     let record = UrlRecord {
         url,
@@ -264,7 +269,7 @@ mod tests {
             let mut scope = scope(&settings);
             sitemap(line, host, &mut scope, &settings, Timestamp::EPOCH)
         };
-        for line in ["http://a.test/map.xml", "/map.xml", "https://cdn.test/a/map.xml.gz"] {
+        for line in ["http://a.test/map.xml", "/map.xml", "https://cdn.a.test/map.xml.gz"] {
             let found = judge(line, &host).unwrap();
             assert_eq!((found.record.depth, found.is_seed), (1, false));
             let from = found.record.discovered_from.unwrap();
@@ -272,6 +277,10 @@ mod tests {
         }
         let other = HostKey::parse("http://b.test").unwrap();
         assert!(matches!(judge("/map.xml", &other), Err(Reason::OutOfScope { .. })));
+        let elsewhere = judge("https://victim.test/map.xml", &host);
+        assert!(matches!(elsewhere, Err(Reason::OutOfScope { .. })), "{elsewhere:?}");
+        let long = judge(&format!("/{}.xml", "m".repeat(300)), &host);
+        assert!(matches!(long, Err(Reason::TooLong { .. })), "{long:?}");
         assert!(judge("ftp://a.test/map.xml", &host).is_err());
     }
 

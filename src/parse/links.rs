@@ -109,6 +109,24 @@ impl Links {
         self.items.push(item);
     }
 
+    /// Adds a link whose URL is absolute already, unless it is there.
+    pub(super) fn push_new(&mut self, link: LinkRef<'_>, seen: &mut Seen<usize>) {
+        let hash = seen.hash(link.kind, link.url);
+        if !seen.get(hash).is_some_and(|at| self.is_at(at, link.kind, link.url)) {
+            seen.insert(hash, self.items.len());
+            self.push(link);
+        }
+    }
+
+    /// Bytes of all URLs and texts.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.len()
+    }
+
+    fn is_at(&self, at: usize, kind: LinkKind, url: &str) -> bool {
+        self.items.get(at).is_some_and(|item| item.kind == kind && self.piece(item.url) == url)
+    }
+
     fn keep(&mut self, piece: &str) -> Span {
         let start = self.arena.len();
         self.arena.push_str(piece);
@@ -342,9 +360,7 @@ impl Links {
         let span = Span { start, end: self.arena.len() };
         let url = self.piece(span);
         let hash = seen.hash(raw.kind, url);
-        let known = seen.get(hash).filter(|at| {
-            self.items.get(*at).is_some_and(|i| i.kind == raw.kind && self.piece(i.url) == url)
-        });
+        let known = seen.get(hash).filter(|at| self.is_at(*at, raw.kind, url));
         let dropped = if !leads_somewhere(url) {
             Taken::Dropped
         } else if url.len() > URL_BYTES_MAX {

@@ -1,15 +1,16 @@
 //! What a sitemap or a feed names, each URL once.
 
-use std::collections::HashSet;
-
 use super::bare;
 use crate::parse::date;
 use crate::parse::handler::{Input, Parsed};
-use crate::parse::links::{Base, LinkRef, Links};
+use crate::parse::links::{Base, LinkRef, Links, URL_BYTES_MAX};
+use crate::parse::seen::Seen;
 use crate::types::{CrawlUrl, LinkKind, Reason};
 
 /// URLs of one file, as sitemaps.org bounds it.
-pub(super) const ENTRIES_MAX: usize = 50_000;
+const ENTRIES_MAX: usize = 50_000;
+/// What they may take together: a file must not multiply a long URL of its own by its entries (P2).
+const ENTRIES_BYTES_MAX: usize = 50 << 20;
 
 /// What a file turned out to be.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(super) struct Entries {
     scheme: &'static str,
     host: String,
     links: Links,
-    seen: HashSet<(LinkKind, Box<str>)>,
+    seen: Seen<usize>,
     is_cut: bool,
 }
 
@@ -40,7 +41,7 @@ impl Entries {
             scheme: if own.scheme() == "http" { "http" } else { "https" },
             host: own.host_str().unwrap_or_default().to_owned(),
             links: Links::default(),
-            seen: HashSet::new(),
+            seen: Seen::with_capacity(0),
             is_cut: false,
         }
     }
@@ -65,20 +66,18 @@ impl Entries {
             self.lacks_scheme(written).then(|| format!("{}://{written}", self.scheme));
         let written = with_scheme.as_deref().unwrap_or(written);
         let Some(url) = self.base.resolve(written) else { return };
-        if !url.starts_with("http://") && !url.starts_with("https://") {
+        let is_http = url.starts_with("http://") || url.starts_with("https://");
+        if !is_http || url.len() > URL_BYTES_MAX {
             return;
         }
-        if !self.seen.insert((kind, url.as_str().into())) {
-            return;
-        }
-        if self.links.len() >= ENTRIES_MAX {
+        if self.links.len() >= ENTRIES_MAX || self.links.bytes() >= ENTRIES_BYTES_MAX {
             self.is_cut = true;
             return;
         }
         let lastmod = entry.lastmod.and_then(date::changed_at);
         let link =
             LinkRef { url: &url, text: entry.title, rel: "", kind, nofollow: false, lastmod };
-        self.links.push(link);
+        self.links.push_new(link, &mut self.seen);
     }
 
     /// `www.example.com/page` in a file of `www.example.com`.
@@ -89,7 +88,7 @@ impl Entries {
 
     /// As a document without text.
     pub(super) fn into_parsed(self, input: &Input<'_>) -> Parsed {
-        let limit = format!("{ENTRIES_MAX} entries of a sitemap");
+        let limit = format!("{ENTRIES_MAX} entries or {ENTRIES_BYTES_MAX} bytes of a sitemap");
         let cut = self.is_cut.then_some(Reason::ParseLimit { limit });
         Parsed { links: self.links, reasons: cut.into_iter().collect(), ..bare(input) }
     }
