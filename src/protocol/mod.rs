@@ -17,6 +17,8 @@ pub mod parse;
 pub mod output;
 pub mod pool;
 pub mod root;
+#[cfg(test)]
+pub(crate) mod probe;
 
 pub use address::AddressMsg;
 pub use answer::{Answer, ask};

@@ -9,44 +9,11 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::fetch::classify::tests::{exchanged, lease, robots_kind};
+use crate::protocol::probe::probe;
 use crate::protocol::{PoolMsg, ShardMsg};
 use crate::supervise::{PoolActor, PoolSetup};
 use crate::types::{HostKey, LeaseId, LeaseKind, Validators};
 use crate::world::{ExchangeLimits, ExchangeRequest, Oversize, TokioClock, Wanted};
-
-/// Passes every message on to the test.
-struct Probe<M>(std::marker::PhantomData<fn() -> M>);
-
-impl<M: Send + std::fmt::Debug + 'static> Actor for Probe<M> {
-    type Msg = M;
-    type State = mpsc::Sender<M>;
-    type Arguments = mpsc::Sender<M>;
-
-    async fn pre_start(
-        &self,
-        _me: ActorRef<M>,
-        heard: mpsc::Sender<M>,
-    ) -> Result<mpsc::Sender<M>, ActorProcessingErr> {
-        Ok(heard)
-    }
-
-    async fn handle(
-        &self,
-        _me: ActorRef<M>,
-        msg: M,
-        heard: &mut mpsc::Sender<M>,
-    ) -> Result<(), ActorProcessingErr> {
-        // A test that has heard enough hears no more.
-        heard.send(msg).await.ok();
-        Ok(())
-    }
-}
-
-async fn probe<M: Send + std::fmt::Debug + 'static>() -> (ActorRef<M>, mpsc::Receiver<M>) {
-    let (heard, hearing) = mpsc::channel(100);
-    let (actor, _) = Actor::spawn(None, Probe(std::marker::PhantomData), heard).await.unwrap();
-    (actor, hearing)
-}
 
 #[derive(Debug)]
 struct Web {

@@ -1,44 +1,12 @@
 //! Ends of exchanges find their owner.
 
-use ractor::{Actor, ActorProcessingErr};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::*;
+use crate::protocol::probe::probe;
 use crate::protocol::{OutputMsg, Routes, ShardRoute};
 use crate::types::{CrawlUrl, HostId, LeaseId, Timestamp, UrlId, UrlVersion};
 use crate::world::TokioClock;
-
-/// An actor that passes on what it hears.
-struct Ear<M>(std::marker::PhantomData<fn() -> M>);
-
-impl<M: ractor::Message> Actor for Ear<M> {
-    type Msg = M;
-    type State = mpsc::Sender<M>;
-    type Arguments = mpsc::Sender<M>;
-
-    async fn pre_start(
-        &self,
-        _me: ActorRef<M>,
-        heard: mpsc::Sender<M>,
-    ) -> Result<mpsc::Sender<M>, ActorProcessingErr> {
-        Ok(heard)
-    }
-
-    async fn handle(
-        &self,
-        _me: ActorRef<M>,
-        msg: M,
-        heard: &mut mpsc::Sender<M>,
-    ) -> Result<(), ActorProcessingErr> {
-        heard.send(msg).await.ok();
-        Ok(())
-    }
-}
-
-async fn ear<M: ractor::Message>() -> (ActorRef<M>, mpsc::Receiver<M>) {
-    let (heard, hears) = mpsc::channel(8);
-    (Actor::spawn(None, Ear(std::marker::PhantomData), heard).await.unwrap().0, hears)
-}
 
 fn report() -> EndedReport {
     let completion = Completion {
@@ -67,15 +35,15 @@ fn report() -> EndedReport {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_reaches_the_shard_that_is_opened_in_place_of_the_one_that_asked() {
-    let (old, _) = ear::<ShardMsg>().await;
+    let (old, _) = probe::<ShardMsg>().await;
     old.stop_and_wait(None, None).await.unwrap();
     let down = Routes { shards: vec![None], ..Routes::default() };
     let (map, routes) = watch::channel(Arc::new(down));
     let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(Timestamp::EPOCH));
     Owners { routes, clock: Arc::clone(&clock) }.tell_end(&old, report());
     clock.sleep(Duration::from_secs(60)).await;
-    let (shard, mut hears) = ear::<ShardMsg>().await;
-    let (output, _) = ear::<OutputMsg>().await;
+    let (shard, mut hears) = probe::<ShardMsg>().await;
+    let (output, _) = probe::<OutputMsg>().await;
     let up = Some(ShardRoute { shard, output });
     map.send_replace(Arc::new(Routes { shards: vec![up], ..Routes::default() }));
     let heard = tokio::time::timeout(Duration::from_secs(5), hears.recv()).await.unwrap();
