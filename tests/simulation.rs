@@ -114,3 +114,10 @@ fn the_same_seed_plays_the_same_run_in_another_process_too() {
     assert!(first.contains(&report.trace), "{first} is not {}", report.trace);
     assert_ne!(report.trace, play(8, 6, &Fault::ALL).trace);
 }
+
+#[test]
+fn a_run_that_the_time_cuts_off_is_not_done_and_violates_nothing() {
+    let options = SimulationOptions { seed: 7, hours: 1, hosts: 30, faults: BTreeSet::new() };
+    let report = run(&options).unwrap();
+    assert!(!report.is_done && report.violations == 0, "{report:#?}");
+}

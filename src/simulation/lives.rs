@@ -21,6 +21,8 @@ use crate::protocol::discovery::Seed;
 use crate::protocol::{ShardMsg, ask};
 use crate::types::Timestamp;
 
+/// Longer than any wait of the simulated web and any delay between two tries.
+const LONGEST_WAIT: Duration = Duration::from_secs(3 * 3600);
 /// How often the crawl is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How often at least what is inside is looked at, in milliseconds.
@@ -294,7 +296,9 @@ async fn is_done(kept: &Kept, node: &Node, life: &Life, deadline: Timestamp) -> 
     if found.busy || found.in_flight > 0 || age < FAULTS_FOR {
         return false;
     }
-    let over = moved(deadline, life.ahead_ms);
+    // What is due soon after the deadline was cut off by it, and is not done.
+    let far = deadline.max(life.truth.now() + LONGEST_WAIT);
+    let over = moved(far, life.ahead_ms);
     found.next_wake.is_none_or(|wake| wake > over)
         || (age > SETTLED_AFTER && only_hopeless(kept, node).await)
 }
