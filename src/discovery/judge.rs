@@ -279,6 +279,12 @@ mod tests {
         assert!(matches!(judge("/map.xml", &other), Err(Reason::OutOfScope { .. })));
         let elsewhere = judge("https://victim.test/map.xml", &host);
         assert!(matches!(elsewhere, Err(Reason::OutOfScope { .. })), "{elsewhere:?}");
+        let mut by_address = scope(&settings);
+        by_address.add_seed(&CrawlUrl::parse("http://127.0.0.5/").unwrap());
+        let other = HostKey::parse("http://127.0.0.5").unwrap();
+        let line = "http://127.0.0.1:9000/x";
+        let judged = sitemap(line, &other, &mut by_address, &settings, Timestamp::EPOCH);
+        assert!(matches!(judged, Err(Reason::OutOfScope { .. })), "{judged:?}");
         let long = judge(&format!("/{}.xml", "m".repeat(300)), &host);
         assert!(matches!(long, Err(Reason::TooLong { .. })), "{long:?}");
         assert!(judge("ftp://a.test/map.xml", &host).is_err());

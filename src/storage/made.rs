@@ -5,7 +5,9 @@
 //! compared with the store before anything is opened.
 //!
 //! - M-1 A shard that is in the record has objects in the store; else nothing is opened or touched.
-//! - M-2 The record is written when all shards are open, so it never names one that was not made.
+//! - M-2 Without a record a directory is new, or older than the record. Where it has page records
+//!   and the store has no shard at all it is neither, and outputs would be cut to nothing.
+//! - M-3 The record is written when all shards are open, so it never names one that was not made.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,6 +71,18 @@ pub enum MadeShardsError {
         /// `data.store` then.
         made_with: String,
     },
+    /// Page records lie here, and nothing of the shards that they belong to.
+    #[error(
+        "{} has page records, and there is no shard in {}: put back `shards` and `SHARDS` from a \
+         backup, or begin anew with an empty data directory; the records would be cut away",
+        path.display(), place(.store)
+    )]
+    Orphans {
+        /// The data directory.
+        path: PathBuf,
+        /// `data.store`, or `auto`.
+        store: String,
+    },
     /// The record cannot be read.
     #[error("{} is damaged: wanted `store …` and `made 0 1 2 …`, found `{found}`", path.display())]
     Unreadable {
@@ -112,6 +126,10 @@ impl MadeShards {
         let path = directory.join(FILE);
         let store = configured.unwrap_or(OWN).to_owned();
         let Some(record) = read(&path)? else {
+            let is_old = has_page_records(directory)? && !objects.is_in_memory();
+            if is_old && !has_any(objects, &store).await? {
+                return Err(MadeShardsError::Orphans { path: directory.to_owned(), store });
+            }
             return Ok(Self { path, store, made: BTreeSet::new() });
         };
         let mut missing = Vec::new();
@@ -172,7 +190,30 @@ fn read(path: &Path) -> Result<Option<MadeShards>, MadeShardsError> {
             _ => return Err(unreadable()),
         }
     }
+    if record.store.is_empty() || record.made.is_empty() {
+        let found = text.lines().last().unwrap_or_default().to_owned();
+        return Err(MadeShardsError::Unreadable { path: path.to_owned(), found });
+    }
     Ok(Some(record))
+}
+
+/// Some output has written records here.
+fn has_page_records(directory: &Path) -> Result<bool, MadeShardsError> {
+    let path = directory.join("pages");
+    let files = match fs::read_dir(&path) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(MadeShardsError::Io { doing: "read", path, source }),
+    };
+    let sizes = files.filter_map(|file| file.and_then(|file| file.metadata()).ok());
+    Ok(sizes.into_iter().any(|found| found.is_file() && found.len() > 0))
+}
+
+/// Whether anything lies in the store.
+async fn has_any(objects: &Objects, store: &str) -> Result<bool, MadeShardsError> {
+    let found = objects.store().list(None).next().await.transpose();
+    let failed = |source| MadeShardsError::Store { store: store.to_owned(), source };
+    found.map(|found| found.is_some()).map_err(failed)
 }
 
 /// Whether a shard has its manifest, which every open of it writes.
@@ -271,6 +312,23 @@ mod tests {
         fs::write(&path, "store memory://\nmade 0\n").unwrap();
         let memory = MadeShards::check(data.path(), Some("memory://"), &Objects::memory()).await;
         assert_eq!(memory.unwrap().made, [0].into());
+    }
+
+    #[tokio::test]
+    async fn an_emptied_record_is_damaged_and_page_records_without_shards_are_not_cut_away() {
+        let data = tempfile::tempdir().unwrap();
+        let (_none, empty) = with_shards(&[]);
+        assert!(MadeShards::check(data.path(), None, &empty).await.is_ok(), "a new directory");
+        let pages = data.path().join("pages");
+        fs::create_dir_all(&pages).unwrap();
+        fs::write(pages.join("pages-0-0.jsonl"), "{}\n").unwrap();
+        let error = MadeShards::check(data.path(), None, &empty).await.unwrap_err().to_string();
+        assert!(error.contains("the records would be cut away"), "{error}");
+        let (_old, objects) = with_shards(&[0]);
+        assert!(MadeShards::check(data.path(), None, &objects).await.is_ok(), "before the record");
+        fs::write(data.path().join(FILE), "").unwrap();
+        let error = MadeShards::check(data.path(), None, &objects).await.unwrap_err().to_string();
+        assert!(error.contains("is damaged"), "{error}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Handler for JsonFeedHandler {
         match serde_json::from_str::<Feed>(&read.text) {
             Ok(feed) => Parsed { charset: Some(read.encoding.name()), ..entries(feed, input) },
             Err(error) => {
-                let limit = format!("JSON of a feed: {error}");
+                let limit = format!("broken JSON: {error}");
                 Parsed { reasons: vec![Reason::ParseLimit { limit }], ..bare(input) }
             }
         }

@@ -132,7 +132,7 @@ impl<'w> Walk<'w> {
             match reader.read_event() {
                 Ok(Event::Eof) => return None,
                 Ok(event) => self.take(&event),
-                Err(error) => return Some(format!("XML that is well-formed: {error}")),
+                Err(error) => return Some(format!("broken XML: {error}")),
             }
             if self.stack.len() > DEPTH_MAX {
                 return Some(format!("{DEPTH_MAX} nested elements"));
