@@ -67,6 +67,10 @@ impl HostMachine {
         if until <= at {
             return None;
         }
+        let hindered = self.hindered.as_ref().filter(|hindered| hindered.retry_at == until);
+        if let Some(hindered) = hindered {
+            return Some(hindered.reason.clone());
+        }
         let unreachable = match &self.robots {
             RobotsState::Unreachable { since, why, .. } => Some((*since, why)),
             RobotsState::Unfetched | RobotsState::Fresh { .. } => None,
@@ -268,7 +272,7 @@ impl HostMachine {
         }
     }
 
-    /// The host that sent it takes its rules as unreachable and asks again later.
+    /// The host that sent it asks again later.
     fn refused_errand(&self, now: Moment, errand: Errand) -> Completion {
         let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
         let entry = self.robots_entry(errand.url);

@@ -9,6 +9,7 @@ mod state;
 
 pub use matching::Verdict;
 pub use parse::{Group, Rules, Skipped};
+pub(in crate::policy) use state::retry_delay;
 pub use state::{
     Answered, Decision, FreshKind, LongUnreachable, RobotsAnswer, RobotsSettings, RobotsState,
 };
