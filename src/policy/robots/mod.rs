@@ -5,8 +5,10 @@
 
 mod parse;
 mod matching;
+mod freshness;
 mod state;
 
+pub use freshness::freshness;
 pub use matching::Verdict;
 pub use parse::{Group, Rules, Skipped};
 pub(in crate::policy) use state::retry_delay;
