@@ -22,8 +22,11 @@ impl HostMachine {
         if let Some(reason) = self.refusal(now) {
             return self.answer(OfferAnswer::Withheld(Some(reason)), effects);
         }
-        if let Some(errand) = self.errands.pop_front() {
-            return self.grant_robots(now, lease, errand, effects);
+        if let Some(errand) = self.errands.front().cloned() {
+            // It leaves the queue after its time was set: it does not wait for our own robots.txt.
+            self.grant_robots(now, lease, errand, effects);
+            self.errands.pop_front();
+            return;
         }
         if self.go_on_asking(now, lease, effects) {
             return;

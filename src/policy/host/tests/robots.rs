@@ -329,3 +329,35 @@ fn an_address_that_we_refuse_is_not_the_sites_failure() {
     }
     assert_eq!(bench.counts.queued, 1, "what is queued waits");
 }
+
+#[test]
+fn an_errand_is_run_also_while_the_hosts_own_file_is_unreachable() {
+    let errand = || Errand {
+        for_host: HostKey::parse("https://c.test").unwrap(),
+        url: CrawlUrl::parse("https://a.test/robots.txt").unwrap(),
+        hops: 1,
+    };
+    let refused = Reason::EgressRefused { address: "10.1.2.3 (private)".to_owned() };
+    let failures = [
+        (Outcome::Connect, Reason::Connect { why: "refused".to_owned() }),
+        (Outcome::EgressRefused, refused),
+    ];
+    for (outcome, reason) in failures {
+        for early in [true, false] {
+            let mut bench = Bench::new(settings());
+            bench.admit(&["/1"]);
+            let own = bench.granted();
+            if early {
+                bench.step(HostEvent::ErrandCame(errand()));
+            }
+            fail(&mut bench, &own, outcome, reason.clone(), false);
+            if !early {
+                bench.step(HostEvent::ErrandCame(errand()));
+            }
+            let lease = bench.next_lease();
+            assert_eq!(robots_of(&lease).1, 1, "{outcome} {early}");
+            let waited = lease.not_before.since(own.not_before);
+            assert!(waited <= secs(1), "{outcome} {early}: its own clock only, not {waited:?}");
+        }
+    }
+}
