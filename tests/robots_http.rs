@@ -264,12 +264,6 @@ async fn answers_that_let_nothing_out() {
     assert_eq!(told["ended"], "waiting", "{told}");
     for (name, site) in &sites {
         assert_eq!(pages(site), BTreeSet::new(), "{name} {:?}", site.requests()[0].status);
-            "{name} {:?}",
-            site.requests()
-                .iter()
-                .map(|r| (r.at.elapsed(), r.ended.map(|e| e.elapsed())))
-                .collect::<Vec<_>>()
-        );
         assert_eq!(site.counts()["/robots.txt"], 1, "{name}: the next try is half a minute away");
         let status = site.requests()[0].status;
         if (400..600).contains(&status) {
