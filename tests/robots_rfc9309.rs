@@ -1,9 +1,9 @@
 //! R1–R3: the verdicts of RFC 9309, of other projects' tests and of real files, as data.
 //!
-//! Where we differ from a verdict of the data, it stands in a list below with the reason; a case
-//! that no longer differs fails the test too, so the lists stay true.
+//! Where we differ from a verdict of the data, it stands in `docs/robots-disagreements.md` with the
+//! reason; a case that no longer differs fails the test too, so the lists stay true.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -60,6 +60,9 @@ struct Case {
     id: String,
     #[serde(default)]
     note: String,
+    /// What other parsers say.
+    #[serde(default)]
+    oracles: BTreeMap<String, bool>,
     #[serde(default)]
     source: OneOrMore,
     #[serde(default)]
@@ -101,42 +104,117 @@ impl Case {
         };
         Rules::parse(&Bytes::from(text), &self.agent)
     }
+
+    fn allows(&self) -> bool {
+        self.rules().verdict(&path_of(&self.url)).is_allowed()
+    }
 }
 
 fn cases(name: &str) -> Vec<Case> {
     serde_json::from_slice(&data(name)).expect("the data is JSON")
 }
 
-/// Verdicts on which the sources and all checkers agree, or a source and Google's parser.
+/// What a verdict is called in the lists.
+fn word(allowed: bool) -> String {
+    if allowed { "allowed" } else { "refused" }.to_owned()
+}
+
+/// The rows of the table that follows a heading of the list of disagreements, cell by cell.
+fn listed(heading: &str) -> Vec<Vec<String>> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/robots-disagreements.md");
+    let text = std::fs::read_to_string(path).expect("the list of disagreements");
+    let (_, part) = text.split_once(&format!("## {heading}\n")).expect("the heading is there");
+    let part = part.split("\n## ").next().unwrap_or_default();
+    let rows = part.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
+    let cells = |line: &str| -> Vec<String> {
+        let inner = line.trim_start_matches("| ").trim_end_matches('|');
+        inner.split(" | ").map(|cell| cell.trim().trim_matches('`').to_owned()).collect()
+    };
+    rows.skip(1).map(cells).collect()
+}
+
+/// Every reason that a row gives is explained, and every one that is explained is given.
 #[test]
-fn verdicts_that_are_agreed_on_are_ours() {
-    let stricter: BTreeMap<&str, &str> = BTreeMap::from([
-        ("rv-17a75aa85f", "Google reads Allow: …/index.html as …/ too, RFC 9309 does not"),
-        ("rv-93fb72047b", "the same file in another project's tests"),
-        ("rv-5f4e335ad8", "the same reading, as /index.html against /*"),
-        ("rv-2d647d0740", "Google cuts lines at 16 KiB and so allows more; we read 32 KiB"),
-        ("rv-bff9791141", "Google cuts lines at 16 KiB and so refuses more; we read 32 KiB"),
-    ]);
-    let ours = |case: &Case| case.rules().verdict(&path_of(&case.url)).is_allowed();
-    let checked = cases("verdicts.json").into_iter().filter(|case| case.level != "contested");
-    let (mut agreed, mut differing) = (0, Vec::new());
-    for case in checked {
-        if Some(ours(&case)) == case.allow {
+fn every_disagreement_has_its_reason() {
+    let reasons: BTreeSet<String> =
+        listed("Reasons").into_iter().map(|row| row[0].clone()).collect();
+    let verdicts = listed("Verdicts of other projects").into_iter().map(|row| row[4].clone());
+    let real = listed("Real files on which the checkers differ").into_iter();
+    let given: BTreeSet<String> = verdicts.chain(real.map(|row| row[5].clone())).collect();
+    assert_eq!(given, reasons);
+}
+
+/// Verdicts on which sources and all checkers agree.
+#[test]
+fn core_verdicts_are_ours() {
+    let core: Vec<Case> =
+        cases("verdicts.json").into_iter().filter(|case| case.level == "core").collect();
+    assert_eq!(core.len(), 993);
+    for case in core {
+        assert_eq!(Some(case.allows()), case.allow, "{} {}", case.id, case.note);
+    }
+}
+
+/// Verdicts on which a checker differs, or projects do: as listed, no more and no fewer.
+#[test]
+fn other_verdicts_are_ours_but_for_the_list() {
+    let list = listed("Verdicts of other projects").into_iter();
+    let list: BTreeSet<Vec<String>> = list.map(|row| row[..4].to_vec()).collect();
+    let (mut agreed, mut found) = (0, BTreeSet::new());
+    for case in cases("verdicts.json").into_iter().filter(|case| case.level != "core") {
+        let ours = case.allows();
+        if case.allow == Some(ours) {
             agreed += 1;
         } else {
-            differing.push(case.id);
+            let theirs = case.allow.map_or_else(|| "both".to_owned(), word);
+            found.insert(vec![case.id, case.level, word(ours), theirs]);
         }
     }
-    differing.sort();
-    assert_eq!(differing, stricter.into_keys().collect::<Vec<_>>());
-    assert_eq!(agreed, 1041);
+    assert_eq!(found, list);
+    assert_eq!((agreed, found.len()), (171, 47));
+}
+
+/// What each checker says, by the names of the list.
+fn differing(case: &Case, ours: bool) -> String {
+    let checkers = ["google", "texting_robots", "protego", "robots_parser"];
+    let differ = checkers.into_iter().filter(|name| case.oracles.get(*name) != Some(&ours));
+    differ.map(|name| name.replace("robots_parser", "robots-parser")).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
-fn contested_cases_get_a_verdict_too() {
-    for case in cases("verdicts.json").iter().filter(|case| case.level == "contested") {
-        case.rules().verdict(&path_of(&case.url));
+fn real_files_on_which_checkers_differ_are_judged_as_listed() {
+    let list = listed("Real files on which the checkers differ").into_iter();
+    let list: BTreeSet<Vec<String>> = list.map(|row| row[..5].to_vec()).collect();
+    let found: BTreeSet<Vec<String>> = cases("real_contested.json")
+        .into_iter()
+        .map(|case| {
+            let ours = case.allows();
+            let file = case.robots_file.as_deref().unwrap_or_default();
+            let file = file.trim_start_matches("real/").trim_end_matches(".robots.txt");
+            let differing = differing(&case, ours);
+            let path = path_of(&case.url);
+            vec![file.to_owned(), case.agent, path, word(ours), differing]
+        })
+        .collect();
+    assert_eq!(found, list);
+    assert_eq!(found.len(), 48);
+}
+
+/// No real file makes the parser fail, whoever asks; the largest of them is kept whole.
+#[test]
+fn every_real_file_is_read_whole() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/robots/real");
+    let mut read = 0;
+    for entry in std::fs::read_dir(folder).expect("the real files") {
+        let text = Bytes::from(std::fs::read(entry.expect("an entry").path()).expect("a file"));
+        for product in ["mehman", "Googlebot"] {
+            let rules = Rules::parse(&text, product);
+            assert_eq!((rules.skipped().rules, rules.skipped().long_patterns), (0, 0));
+            rules.verdict("/a/b?c=d");
+        }
+        read += 1;
     }
+    assert_eq!(read, 152);
 }
 
 /// What RFC 9309 itself shows is ours, also where the checkers do not follow it.
@@ -165,13 +243,8 @@ fn verdicts_on_real_files_are_those_of_four_other_parsers() {
 
 #[test]
 fn crawl_delays_are_those_of_other_projects() {
-    let otherwise: BTreeMap<&str, &str> = BTreeMap::from([
-        ("testHeritrixCases", "finds the token inside a whole User-Agent; RFC 9309 compares it"),
-        ("DifferentAgentTest", "the same"),
-        ("test_robot_starts_with_crawl_delay", "a delay before any group is nobody's"),
-        ("test_reppy_no_leading_user_agent", "the same"),
-        ("test_reppy_separates_agents", "takes the delay of another agent"),
-    ]);
+    let otherwise: Vec<String> =
+        listed("Crawl-delay").into_iter().map(|row| row[0].clone()).collect();
     let mut differing = Vec::new();
     // Cases on Sitemap lines say nothing of a delay, and leave the field out.
     let silent = |case: &Case| case.crawl_delay_ms.is_none() && case.sitemaps.is_some();
@@ -182,7 +255,7 @@ fn crawl_delays_are_those_of_other_projects() {
         }
     }
     differing.sort();
-    assert_eq!(differing, otherwise.into_keys().collect::<Vec<_>>());
+    assert_eq!(differing, otherwise);
 }
 
 #[test]

@@ -232,11 +232,12 @@ fn without_colon(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The text as UTF-8, which RFC 9309 wants. UTF-16 with its mark, as some editors save it, is read
-/// too: its rules are plain, and whoever wrote them means them.
+/// too: its rules are plain, and whoever wrote them means them. A mark alone is not believed: the
+/// first character has to be one of ASCII, as a robots.txt begins.
 fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
     let unit: fn([u8; 2]) -> u16 = match text {
-        [0xFF, 0xFE, ..] => u16::from_le_bytes,
-        [0xFE, 0xFF, ..] => u16::from_be_bytes,
+        [0xFF, 0xFE, _, 0, ..] => u16::from_le_bytes,
+        [0xFE, 0xFF, 0, ..] => u16::from_be_bytes,
         _ => return Cow::Borrowed(text),
     };
     let (pairs, _) = text.as_chunks();

@@ -361,3 +361,18 @@ fn an_errand_is_run_also_while_the_hosts_own_file_is_unreachable() {
         }
     }
 }
+
+#[test]
+fn a_host_that_asks_for_days_is_asked_for_its_file_alone() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let mut last = None;
+    for _ in 0..3 {
+        let lease = bench.next_lease();
+        assert_eq!(robots_of(&lease).1, 0, "I2: yesterday's rules let nothing out");
+        let waited = last.map(|last| lease.not_before.since(last));
+        assert!(waited.is_none_or(|waited| waited >= secs(2 * DAY)), "R3: never cut down");
+        last = Some(lease.not_before);
+        bench.answer_robots(&lease, "User-agent: *\nCrawl-delay: 172800\n");
+    }
+}

@@ -194,6 +194,8 @@ fn utf16_with_its_mark_is_read() {
             bytes.push(b'x');
         }
     }
+    let marked = [b"\xFF\xFE\n".as_slice(), b"User-agent: *\nDisallow: /a\n"].concat();
+    assert!(!rules_of(&marked).verdict("/a").is_allowed(), "a mark before plain text");
     assert!(rules_of(b"\xFF\xFE").is_empty() && rules_of(b"\xFE\xFF\xD8").is_empty());
 }
 
