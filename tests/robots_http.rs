@@ -259,7 +259,9 @@ async fn answers_that_let_nothing_out() {
     let (names, answers) = no_names().await;
     let home = Home::new(&format!("{}[dns]\nnameservers = [\"{names}\"]\n", config()));
     let mut all = keys(&sites);
-    all.extend([nobody.clone(), "http://nowhere.test".to_owned()]);
+    let secret = site(rules()).await;
+    let no_tls = secret.key().replace("http:", "https:");
+    all.extend([nobody.clone(), "http://nowhere.test".to_owned(), no_tls]);
     let told = crawl(&home, &all).await;
     assert_eq!(told["ended"], "waiting", "{told}");
     for (name, site) in &sites {
@@ -271,6 +273,7 @@ async fn answers_that_let_nothing_out() {
             assert_eq!(kept, [("/robots.txt".to_owned(), status.to_string())], "archived");
         }
     }
+    assert!(secret.requests().is_empty(), "a handshake that fails is followed by nothing");
     for key in all {
         let reason = reason(&told, &key);
         // Where the refusal asks for more than the file does, that is said.

@@ -6,8 +6,8 @@
 //! - wildcards but for one at the end: its matcher misses matches behind a `*`;
 //! - escapes, and octets beyond ASCII: it compares them more literally than RFC 9309;
 //! - a byte order mark, UTF-16, lines beyond 16 KiB: it loses or cuts what we read;
-//! - lines that RFC 9309 does not define between `User-agent` lines and their rules: it ends the group
-//!   there, which 2.2.4 forbids;
+//! - lines that RFC 9309 does not define between `User-agent` lines and their rules: it ends the
+//!   group there, which 2.2.4 forbids;
 //! - keys that begin like a key (`Allowlist`): it takes them for the key;
 //! - `Allow` of `index.htm`, which it takes for the folder as well.
 

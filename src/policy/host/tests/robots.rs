@@ -66,7 +66,16 @@ fn a_missing_robots_allows_everything() {
 
 #[test]
 fn an_unreachable_robots_is_asked_for_again_and_nothing_else() {
-    for outcome in [Outcome::ServerError, Outcome::Timeout, Outcome::Dns] {
+    for outcome in [
+        Outcome::ServerError,
+        Outcome::Timeout,
+        Outcome::Dns,
+        Outcome::Connect,
+        Outcome::Tls,
+        Outcome::Protocol,
+        Outcome::Decode,
+        Outcome::TooLarge,
+    ] {
         let mut bench = Bench::new(settings());
         bench.admit(&["/1"]);
         let mut robots = bench.granted();

@@ -153,7 +153,10 @@ proptest! {
     }
 
     #[test]
-    fn work_is_linear_for_any_pattern(pattern in "/?([ab]{0,3}\\*){0,9}[ab]{0,3}\\$?", path in "/[ab]{0,60}") {
+    fn work_is_linear_for_any_pattern(
+        pattern in "/?([ab]{0,3}\\*){0,9}[ab]{0,3}\\$?",
+        path in "/[ab]{0,60}",
+    ) {
         prop_assert!(looked_at(&pattern, &path).1 <= 2 * path.len());
     }
 

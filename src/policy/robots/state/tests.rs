@@ -215,7 +215,8 @@ proptest! {
         for (seconds, dice, answer) in steps {
             now = now + Duration::from_secs(seconds);
             state.answer(Moment::new(now, dice), answer, &settings);
-            prop_assert_eq!(&RobotsState::from_record(&state.to_record().unwrap(), "mehman"), &state);
+            let record = state.to_record().unwrap();
+            prop_assert_eq!(&RobotsState::from_record(&record, "mehman"), &state);
             let bytes = postcard::to_stdvec(&state).unwrap();
             prop_assert_eq!(&postcard::from_bytes::<RobotsState>(&bytes).unwrap(), &state);
             let due = state.due_at().unwrap();
