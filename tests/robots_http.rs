@@ -287,10 +287,16 @@ async fn answers_that_let_nothing_out() {
 async fn an_address_that_we_refuse_is_told_as_that() {
     let site = Site::start(|_| rules()).await;
     let home = Home::new(&LOCAL.replace("127.0.0.0/8", "127.9.9.9/32"));
-    let told = crawl(&home, &[site.key()]).await;
+    let elsewhere = site.url("/robots.txt");
+    let allowed = Ipv4Addr::new(127, 9, 9, 9);
+    let away = Site::start_on(allowed, move |_| Reply::redirect(301, elsewhere.clone())).await;
+    let told = crawl(&home, &[site.key(), away.key()]).await;
     assert!(site.requests().is_empty());
-    let reason = reason(&told, &site.key());
-    assert!(reason.contains("127.0.0.1") && !reason.contains("robots.txt"), "{reason}");
+    assert_eq!(away.paths(), ["/robots.txt"], "where its rules are kept nobody may ask");
+    for key in [site.key(), away.key()] {
+        let reason = reason(&told, &key);
+        assert!(reason.contains("127.0.0.1") && !reason.contains("robots.txt"), "{reason}");
+    }
     let host = home.run(&["host", &site.key(), "--json"], 20).await.expect(0).json();
     assert_eq!(host["robots"]["state"], "unfetched", "it says nothing of the site: {host}");
 }
