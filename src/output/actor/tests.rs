@@ -116,6 +116,7 @@ fn page(name: &str, robots: &[&str]) -> (ToParse, Document) {
         discovered_from: None,
         reason: None,
         attempts: 0,
+        usage: Vec::new(),
     };
     let document = Document {
         url,

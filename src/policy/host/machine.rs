@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::effects::{Effects, Errand, HostEvent, OfferAnswer};
 use super::settings::HostSettings;
+use super::wishes::SiteWishesRead;
 use crate::policy::change::Change;
 use crate::policy::robots::{LongUnreachable, RobotsState};
 use crate::policy::window::{Window, WindowRequest, WindowRows};
@@ -36,6 +37,8 @@ pub struct HostMachine {
     pub(super) settings: Arc<HostSettings>,
     pub(super) record: HostRecord,
     pub(super) robots: RobotsState,
+    /// What the robots.txt in force says on use (R6), once a page has come.
+    pub(super) site_wishes: Option<Box<SiteWishesRead>>,
     pub(super) asking: RobotsAsking,
     pub(super) window: Window,
     pub(super) in_flight: BTreeMap<LeaseId, Lease>,
@@ -145,6 +148,7 @@ impl HostMachine {
             settings,
             record,
             robots,
+            site_wishes: None,
             asking: RobotsAsking::No,
             window,
             in_flight,

@@ -8,7 +8,9 @@ mod matching;
 mod state;
 
 pub use matching::Verdict;
+pub(super) use matching::{Path, Pattern};
 pub use parse::{Group, Rules, Skipped};
+pub(super) use parse::{Key, Line, lines, names, names_everyone, pattern_of};
 pub use state::{
     Answered, Decision, FreshKind, LongUnreachable, RobotsAnswer, RobotsSettings, RobotsState,
 };
