@@ -1,6 +1,6 @@
 //! One piece of evidence, read: who speaks, how specifically, and what is said of each purpose.
 
-use sfv::{BareItem, Dictionary, ListEntry, Parser};
+use sfv::{Dictionary, ListEntry, Parser};
 
 use super::evidence::{BOUND, CUT_MARK};
 use super::table::{CONTENT_SIGNAL, CONTENT_USAGE, DIRECTIVES, MINING, USES, purposes_of};
@@ -159,9 +159,9 @@ pub(super) fn path_and_rest(value: &str) -> (Option<&str>, &str) {
 fn usage(value: &str, statement: &mut Statement<'_>) {
     let Ok(dictionary) = Parser::new(value).parse::<Dictionary>() else { return };
     let preference = |label: &&str| match dictionary.get(*label)? {
-        ListEntry::Item(item) => match &item.bare_item {
-            BareItem::Token(token) if token.as_str() == "y" => Some(true),
-            BareItem::Token(token) if token.as_str() == "n" => Some(false),
+        ListEntry::Item(item) => match item.bare_item.as_token()?.as_str() {
+            "y" => Some(true),
+            "n" => Some(false),
             _ => None,
         },
         ListEntry::InnerList(_) => None,
