@@ -335,7 +335,10 @@ proptest! {
 
     /// W-1: one more piece lifts no refusal, unless it is the more specific of a family.
     #[test]
-    fn more_evidence_never_allows_more(pieces in prop::collection::vec(piece(), 0..6), one in piece()) {
+    fn more_evidence_never_allows_more(
+        pieces in prop::collection::vec(piece(), 0..6),
+        one in piece(),
+    ) {
         let more: Vec<UsageWish> = pieces.iter().chain([&one]).cloned().collect();
         let family = Statement::read(&one).map(|statement| (statement.family, statement.rank));
         for purpose in Purpose::ALL {
