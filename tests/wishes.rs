@@ -33,7 +33,9 @@ const ROBOTS: &str = "User-agent: *\nAllow: /\nContent-Usage: /closed/ train-ai=
      Content-Usage: /closed/open train-ai=y\nContent-Signal: /signal search=no, ai-input=no\n\n\
      User-agent: GPTBot\nDisallow: /gpt\n";
 
-const PATHS: [&str; 9] = [
+const RESERVED: &str = r#"[{"location": "/reserved", "tdm-reservation": 1}]"#;
+
+const PATHS: [&str; 10] = [
     "/free",
     "/closed/a",
     "/closed/open",
@@ -43,17 +45,19 @@ const PATHS: [&str; 9] = [
     "/mining",
     "/noai",
     "/hidden",
+    "/reserved",
 ];
 
 /// What each purpose leaves out.
-const NO_TRAINING: [&str; 5] = ["/closed/a", "/gpt", "/header", "/mining", "/noai"];
+const NO_TRAINING: [&str; 6] = ["/closed/a", "/gpt", "/header", "/mining", "/noai", "/reserved"];
 const NO_SEARCH: [&str; 2] = ["/signal", "/hidden"];
-const NO_INPUT: [&str; 3] = ["/signal", "/mining", "/noai"];
+const NO_INPUT: [&str; 4] = ["/signal", "/mining", "/noai", "/reserved"];
 
 fn site(request: &Request) -> Reply {
     let page = |head: &str| Reply::html(format!("<!doctype html>{head}<p>Of {}.", request.path));
     match request.path.as_str() {
         "/robots.txt" => Reply::text(ROBOTS),
+        "/.well-known/tdmrep.json" => Reply::text(RESERVED),
         "/" => Reply::html(PATHS.map(|path| format!("<a href=\"{path}\">x</a>")).concat()),
         "/header" => page("").header("Content-Usage", "train-ai=n, search=y"),
         "/mining" => page("").header("TDM-Reservation", "1"),
@@ -98,6 +102,8 @@ async fn each_output_has_what_its_purpose_may_have() {
     let home = Home::new(&format!("{LOCAL}{OUTPUTS}"));
     let ended = home.run(&["crawl", &site.url("/"), "--json"], 60).await.expect(0);
     assert_eq!(ended.json()["ended"], "done");
+    assert_eq!(ended.json()["pages"], 11, "neither of the host's files is a page");
+    assert_eq!(site.counts()["/.well-known/tdmrep.json"], 1);
 
     let data = home.data();
     assert_eq!(paths(&lines(&data, "pages")), all_but(&[]), "purpose archive");
@@ -107,13 +113,13 @@ async fn each_output_has_what_its_purpose_may_have() {
 
     let told = ended.json();
     let expected = [
-        json!({"name": "pages", "purpose": "archive", "documents": 10, "left_out": {}}),
+        json!({"name": "pages", "purpose": "archive", "documents": 11, "left_out": {}}),
         json!({"name": "pages1", "purpose": "ai-train", "documents": 5, "left_out":
-            {"agent-group": 1, "content-usage": 2, "noai": 1, "tdmrep": 1}}),
-        json!({"name": "pages2", "purpose": "search", "documents": 8, "left_out":
+            {"agent-group": 1, "content-usage": 2, "noai": 1, "tdmrep": 2}}),
+        json!({"name": "pages2", "purpose": "search", "documents": 9, "left_out":
             {"content-signal": 1, "noindex": 1}}),
         json!({"name": "pages3", "purpose": "ai-input", "documents": 7, "left_out":
-            {"content-signal": 1, "noai": 1, "tdmrep": 1}}),
+            {"content-signal": 1, "noai": 1, "tdmrep": 2}}),
     ];
     assert_eq!(told["outputs"], json!(expected));
     check_evidence(&lines(&data, "pages"), &site.url("/robots.txt"), &data);
@@ -136,6 +142,8 @@ fn check_evidence(text: &str, robots: &str, data: &Path) {
     assert_eq!(said("/closed/a"), [rule("Content-Usage: /closed/ train-ai=n")]);
     assert_eq!(said("/gpt"), [rule("User-agent: GPTBot\nDisallow: /gpt")]);
     assert_eq!(said("/header"), [("header".into(), "content-usage: train-ai=n, search=y".into())]);
+    let rule = RESERVED.trim_matches(['[', ']']);
+    assert_eq!(said("/reserved"), [("tdmrep.json".into(), rule.into())]);
     let at = |path: &str| usage(path)[0]["at"].as_str().unwrap().to_owned();
     let (_, page) = records.iter().find(|(path, _)| path == "/header").unwrap();
     assert_eq!(at("/header"), page["fetched_at"].as_str().unwrap());
@@ -158,7 +166,7 @@ async fn check_exports(home: &Home, outputs: &[Value]) {
         let arguments = ["export", "--purpose", purpose, "--json", "--out", "out.jsonl"];
         let told = home.run(&arguments, 30).await.expect(0).json();
         assert_eq!(std::fs::read_to_string(home.path("out.jsonl")).unwrap(), exported.out);
-        assert_eq!((&told["left_out"], &told["read"]), (&output["left_out"], &json!(10)));
+        assert_eq!((&told["left_out"], &told["read"]), (&output["left_out"], &json!(11)));
         assert_eq!(told["written"], output["documents"]);
     }
     let all = home.run(&["export", "--purpose", "archive", "--out", "-"], 30).await.expect(0);

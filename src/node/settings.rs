@@ -124,8 +124,17 @@ fn robots(config: &Config) -> RobotsSettings {
             config::LongUnreachable::Refuse => LongUnreachable::Refuse,
             config::LongUnreachable::AllowAfter(after) => LongUnreachable::AllowAfter(after),
         },
+        reservations: config.robots.tdmrep.unwrap_or_else(|| is_for_models(config)),
         ..RobotsSettings::default()
     }
+}
+
+/// R6: whether some output is for what reservations of text and data mining keep back.
+fn is_for_models(config: &Config) -> bool {
+    config.output.iter().any(|output| match output.purpose {
+        config::Purpose::AiTrain | config::Purpose::AiInput => true,
+        config::Purpose::Search | config::Purpose::Archive => false,
+    })
 }
 
 /// `politeness.per_address_*`.

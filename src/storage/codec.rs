@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::keys::Kind;
-use crate::types::ToParse;
 
 /// The version this build writes, and the newest it reads.
 pub(super) const ROW_VERSION: u8 = 1;
@@ -113,14 +112,14 @@ pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T,
     }
 }
 
-/// Reads a to-parse row. One written before these held wishes on use lacks its last byte, the
-/// length of an empty list.
+/// Reads a row whose last field, a list or an option, is younger than the kind: one written before
+/// lacks the byte of an empty one.
 ///
 /// # Errors
 /// As [`decode`].
-pub(super) fn decode_to_parse(bytes: &[u8]) -> Result<ToParse, CodecError> {
-    decode(Kind::ToParse, bytes)
-        .or_else(|failure| decode(Kind::ToParse, &[bytes, &[0]].concat()).map_err(|_| failure))
+pub(super) fn decode_grown<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, CodecError> {
+    decode(kind, bytes)
+        .or_else(|failure| decode(kind, &[bytes, &[0]].concat()).map_err(|_| failure))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -131,8 +130,8 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::types::{
-        ArchivePointer, CrawlUrl, HostCounts, HostId, HostKey, HostRecord, Timestamp, UrlId,
-        UrlVersion, UsageWish,
+        ArchivePointer, CrawlUrl, HostCounts, HostId, HostKey, HostRecord, Timestamp, ToParse,
+        UrlId, UrlVersion, UsageWish,
     };
 
     fn encoded<T: Serialize>(kind: Kind, row: &T) -> Vec<u8> {
@@ -166,13 +165,14 @@ mod tests {
             usage: Vec::new(),
         };
         let bytes = encoded(Kind::ToParse, &row);
-        assert_eq!(decode_to_parse(&bytes).unwrap(), row);
+        let read = |bytes: &[u8]| decode_grown::<ToParse>(Kind::ToParse, bytes);
+        assert_eq!(read(&bytes).unwrap(), row);
         let (_, before) = bytes.split_last().unwrap();
-        assert_eq!(decode_to_parse(before).unwrap(), row);
-        assert!(decode_to_parse(before.split_last().unwrap().1).is_err());
+        assert_eq!(read(before).unwrap(), row);
+        assert!(read(before.split_last().unwrap().1).is_err());
         let wish = UsageWish { source: "robots.txt".into(), text: "x: y".into(), at: None };
         let row = ToParse { usage: vec![wish], ..row };
-        assert_eq!(decode_to_parse(&encoded(Kind::ToParse, &row)).unwrap(), row);
+        assert_eq!(read(&encoded(Kind::ToParse, &row)).unwrap(), row);
     }
 
     #[test]

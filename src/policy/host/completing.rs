@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::effects::{Effects, Errand};
 use super::machine::{HostMachine, RobotsAsking};
+use super::wishes::is_for_reservations;
 use crate::policy::backoff;
 use crate::policy::change::Change;
 use crate::policy::politeness::{Delay, delay_after};
@@ -40,6 +41,9 @@ impl HostMachine {
             LeaseKind::Page => self.page_ended(now, lease, completion, effects),
             LeaseKind::Robots { for_host, .. } if for_host != self.record.key => {
                 effects.errand_ended = Some((for_host, Box::new(completion)));
+            }
+            LeaseKind::Robots { hops: 0, .. } if is_for_reservations(&lease.entry.url) => {
+                self.reservations_ended(now, completion, effects);
             }
             LeaseKind::Robots { hops, .. } => self.robots_ended(now, hops, completion, effects),
         }
@@ -281,7 +285,8 @@ impl HostMachine {
 
     fn robots_answered(&mut self, now: Moment, answer: RobotsAnswer, effects: &mut Effects) {
         let is_file = matches!(&answer, RobotsAnswer::Status { code: 200..=299, .. });
-        let answered = self.robots.answer(now, answer, &self.settings.robots);
+        let mut answered = self.robots.answer(now, answer, &self.settings.robots);
+        answered.record.reservations = self.reservations.clone();
         if let Some(rules) = self.robots.rules().filter(|_| is_file) {
             effects.sitemaps = rules.sitemaps().to_vec();
         }

@@ -17,8 +17,10 @@ mod table;
 mod evidence;
 mod statement;
 mod robots;
+mod reservations;
 
 pub use evidence::{WISHES_MAX, keep};
+pub use reservations::Reservations;
 pub use robots::SiteWishes;
 
 use std::fmt;

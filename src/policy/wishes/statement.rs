@@ -3,6 +3,7 @@
 use sfv::{Dictionary, ListEntry, Parser};
 
 use super::evidence::{BOUND, CUT_MARK};
+use super::reservations::{WELL_KNOWN, may_be_mined};
 use super::table::{CONTENT_SIGNAL, CONTENT_USAGE, DIRECTIVES, MINING, USES, purposes_of};
 use super::{Cause, Purpose, Scheme};
 use crate::policy::robots::Pattern;
@@ -47,6 +48,9 @@ impl<'e> Statement<'e> {
         let of = |scheme| Self::new(scheme, wish);
         if wish.source == BOUND {
             return Some(of(Scheme::Bound).saying(USES, false));
+        }
+        if wish.source == WELL_KNOWN {
+            return of(Scheme::TdmRep).with_rule_of_file();
         }
         let (name, value) = wish.text.split_once(':')?;
         let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
@@ -93,12 +97,15 @@ impl<'e> Statement<'e> {
             _ if is_cut => false,
             _ => return None,
         };
-        let rank = match self.wish.source.as_str() {
-            "meta" => 2,
-            "header" => 1,
-            _ => 0,
-        };
+        let rank = if self.wish.source == "meta" { 2 } else { 1 };
         Some(Self { family: Family::Mining, rank, ..self }.saying(MINING, may))
+    }
+
+    /// A rule of the well-known file, as written there.
+    fn with_rule_of_file(self) -> Option<Self> {
+        let is_cut = self.wish.text.ends_with(CUT_MARK);
+        let may = may_be_mined(&self.wish.text).or(is_cut.then_some(false))?;
+        Some(Self { family: Family::Mining, rank: 0, ..self }.saying(MINING, may))
     }
 
     /// A piece is kept for directives where one is for us; which part of it is not told apart here.

@@ -169,6 +169,44 @@ fn a_pages_own_reservation_stands_in_for_its_header() {
 }
 
 #[test]
+fn the_first_rule_of_the_well_known_file_that_matches_counts() {
+    // The example of TDMRep, and rules that are none.
+    let file = r#"[
+        {"location": "/directory-a/", "tdm-reservation": 1},
+        {"location": "/directory-b/html/", "tdm-reservation": "1", "tdm-policy": "https://p.test/"},
+        {"location": "/directory-b/images/*.jpg$", "tdm-reservation": 0},
+        {"location": "/x"}, {"tdm-reservation": 1}, 7, {"location": "/x", "tdm-reservation": 3},
+        {"location": "/directory-a/open/", "tdm-reservation": 0}
+    ]"#;
+    let file = Reservations::read(&Bytes::from(file));
+    for (path, expected) in [
+        ("/directory-a/1", "-nn-"),
+        ("/directory-a/open/1", "-nn-"),
+        ("/directory-b/html/1", "-nn-"),
+        ("/directory-b/images/1.jpg", "-yy-"),
+        ("/directory-b/images/1.jpg?x", "----"),
+        ("/x", "----"),
+    ] {
+        assert_eq!(verdicts(&file.of(path, None)), expected, "{path}");
+    }
+    for none in ["", "<!doctype html>", "{}", "[", "[[[[", "7", "\u{feff}[]"] {
+        let file = Reservations::read(&Bytes::from(none));
+        assert!(file.of("/", None).is_empty(), "{none}");
+    }
+    let long = format!(r#"[{{"location": "/{}*", "tdm-reservation": 0}}]"#, "*".repeat(5_000));
+    let kept = Reservations::read(&Bytes::from(long)).of("/", None);
+    assert_eq!(verdicts(&kept), "-nn-", "what is cut refuses");
+}
+
+#[test]
+fn a_header_stands_in_for_the_well_known_file() {
+    let rule = ("tdmrep.json", r#"{"location": "/", "tdm-reservation": 1}"#);
+    check(&[rule], "-nn-");
+    check(&[rule, ("header", "tdm-reservation: 0")], "-yy-");
+    check(&[rule, ("robots.txt", "Content-Usage: / train-ai=y")], "-nn-");
+}
+
+#[test]
 fn noai_refuses_models_and_noimageai_their_training() {
     check(&[("header", "x-robots-tag: noai")], "-nn-");
     check(&[("meta", "robots: index, NoAI")], "-nn-");
@@ -284,7 +322,8 @@ fn purposes_have_words() {
 
 /// Pieces that mean something more often than chance would have it.
 fn piece() -> impl Strategy<Value = UsageWish> {
-    let source = prop::sample::select(vec!["header", "meta", "robots.txt", "bound", "odd"]);
+    let source =
+        prop::sample::select(vec!["header", "meta", "robots.txt", "tdmrep.json", "bound", "odd"]);
     let name = prop::sample::select(vec![
         "content-usage",
         "Content-Signal",
