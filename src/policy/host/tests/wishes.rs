@@ -8,7 +8,7 @@ use crate::policy::robots::RobotsSettings;
 use crate::types::{Lease, LeaseKind, Outcome, UsageWish};
 
 const FILE: &str = "https://a.test/.well-known/tdmrep.json";
-const RESERVED: &str = r#"[{"location": "/", "tdm-reservation": 1}]"#;
+const RULE: &str = r#"{"location": "/", "tdm-reservation": 1}"#;
 
 fn asking() -> crate::policy::host::HostSettings {
     let robots = RobotsSettings { reservations: true, ..RobotsSettings::default() };
@@ -16,11 +16,12 @@ fn asking() -> crate::policy::host::HostSettings {
 }
 
 fn usage(effects: &Effects) -> &[UsageWish] {
-    let rows = effects.changes.iter().filter_map(|change| match change {
-        Change::PutToParse(row) => Some(row),
-        _ => None,
-    });
-    &rows.last().expect("a page came").usage
+    for change in &effects.changes {
+        if let Change::PutToParse(row) = change {
+            return &row.usage;
+        }
+    }
+    panic!("no page came: {effects:?}");
 }
 
 /// Serves the next lease, which must be for the well-known file.
@@ -59,15 +60,12 @@ fn a_page_has_what_the_robots_txt_of_its_time_said() {
 fn the_well_known_file_is_asked_for_once_a_day_and_before_a_page() {
     let mut bench = Bench::with_rules(asking(), ALLOW, &["/1"]);
     let lease = file(&mut bench);
-    bench.answer_robots(&lease, RESERVED);
+    bench.answer_robots(&lease, &format!("[{RULE}]"));
     let page = bench.next_lease();
     assert!(page.not_before >= lease.not_before + secs(1), "on the host's clock");
     let effects = bench.answer(&page, 0, Outcome::Ok);
     let [wish] = usage(&effects) else { panic!("{:?}", usage(&effects)) };
-    assert_eq!(
-        (wish.source.as_str(), wish.text.as_str()),
-        ("tdmrep.json", &RESERVED[1..RESERVED.len() - 1])
-    );
+    assert_eq!((wish.source.as_str(), wish.text.as_str()), ("tdmrep.json", RULE));
     // It survives rest and crash.
     for (path, crash) in [("/2", false), ("/3", true)] {
         if crash {
@@ -94,7 +92,7 @@ fn the_well_known_file_is_asked_for_once_a_day_and_before_a_page() {
 fn a_well_known_file_that_fails_leaves_the_copy_before() {
     let mut bench = Bench::with_rules(asking(), ALLOW, &["/1"]);
     let lease = file(&mut bench);
-    bench.answer_robots(&lease, RESERVED);
+    bench.answer_robots(&lease, &format!("[{RULE}]"));
     let page = bench.next_lease();
     bench.answer(&page, 0, Outcome::Ok);
     bench.now = bench.now + secs(86_400);
