@@ -1,4 +1,4 @@
-//! `/.well-known/tdmrep.json`: what a host keeps back, by path (TDMRep 1.0, 6.3).
+//! `/.well-known/tdmrep.json`: what a host keeps back, by path (TDMRep).
 //!
 //! A list of rules; the first whose location matches counts. A file that is no such list says
 //! nothing: many hosts answer every path with a page.

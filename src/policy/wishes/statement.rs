@@ -88,7 +88,7 @@ impl<'e> Statement<'e> {
         self
     }
 
-    /// TDMRep 1.0, 6.5: what a page says stands in for its headers, and those for the file. A value
+    /// TDMRep, "processing priority": what a page says stands in for its headers, and those for the file. A value
     /// that is none is as good as unsaid.
     fn with_reservation(self, value: &str, is_cut: bool) -> Option<Self> {
         let may = match value {

@@ -60,7 +60,7 @@ fn content_usage_labels_speak_of_their_purposes() {
 #[test]
 fn content_usage_is_read_as_a_dictionary() {
     for (value, expected) in [
-        // aipref-vocab 6.3: the last of a key counts, other types say nothing.
+        // aipref-vocab 6.5.1: the last of a key counts, other types say nothing.
         ("train-ai=y, train-ai, search=n, search=\"n\"", "----"),
         ("train-ai;allow=n, train-ai=y", "-y--"),
         ("train-ai;has;parameters=\"?\"", "----"),
