@@ -88,8 +88,8 @@ impl<'e> Statement<'e> {
         self
     }
 
-    /// TDMRep, "processing priority": what a page says stands in for its headers, and those for the file. A value
-    /// that is none is as good as unsaid.
+    /// TDMRep, "processing priority": what a page says stands in for its headers, and those for
+    /// the file. A value that is none is as good as unsaid.
     fn with_reservation(self, value: &str, is_cut: bool) -> Option<Self> {
         let may = match value {
             "0" => true,

@@ -11,7 +11,8 @@ pub(super) type Category = (Purpose, &'static [&'static [&'static str]]);
 const BROAD: &[&str] = &["bots", "all", "tdm"];
 
 /// Content-Usage: `train-ai`, `ai-use` and `search`, each by itself, as the working group's copy of
-/// aipref-vocab has them. The other words were in earlier drafts. A set for training serves models that generate and others.
+/// aipref-vocab has them. The other words were in earlier drafts. A set for training serves models
+/// that generate and others.
 pub(super) const CONTENT_USAGE: [Category; 3] = [
     (AiTrain, &[&["train-ai", "train-genai"], BROAD]),
     (AiInput, &[&["ai-use", "ai-output"], BROAD]),
