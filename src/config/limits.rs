@@ -53,6 +53,9 @@ section! {
         /// When robots.txt stays unreachable: `"refuse"` never crawls the host,
         /// `"allow-after:30d"` crawls it after that time.
         long_unreachable: LongUnreachable = LongUnreachable::Refuse;
+        /// Ask every host for `/.well-known/tdmrep.json`, a request more a day, for what it keeps
+        /// back from text and data mining; where an output is for models unless given.
+        tdmrep: Option<bool> = None, absent("auto");
     }
 }
 

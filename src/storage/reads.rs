@@ -85,7 +85,9 @@ impl ShardStore {
     /// # Errors
     /// As [`ShardStore::url`].
     pub async fn robots(&self, id: HostId) -> Result<Option<RobotsRecord>, StoreError> {
-        self.row(Key::Robots(id)).await
+        let key = Key::Robots(id);
+        let row = self.db().get(key.encode()).await.map_err(StoreError::engine("read"))?;
+        Ok(row.map(|row| codec::decode_grown(key.kind(), &row)).transpose()?)
     }
 
     /// F10: a window over one band of a host's queue, behind `after`; true when nothing is left
@@ -275,7 +277,8 @@ impl ShardStore {
     ) -> Result<Vec<ToParse>, StoreError> {
         let seen = after.map(|(id, version)| Key::ToParse(id, version));
         let range = keys::after(Kind::ToParse.range(), seen.as_ref());
-        rows_of(Kind::ToParse, &self.scan(range, limit, Scan::Cold).await?)
+        let rows = self.scan(range, limit, Scan::Cold).await?;
+        rows.iter().map(|row| Ok(codec::decode_grown(Kind::ToParse, &row.value)?)).collect()
     }
 
     /// F8: dead letters behind `after`.

@@ -29,6 +29,7 @@ pub use page::{
 pub use reason::{DelaySource, Reason, SizeLimit, TimeLimit};
 pub use record::{
     BackoffState, ContentRecord, DeadLetter, ExclusionRecord, HostCounts, HostOverrides,
-    HostRecord, LedgerRow, RobotsKept, RobotsRecord, UrlRecord, UrlStatus, UrlView, VisitRecord,
+    HostRecord, LedgerRow, ReservationsRecord, RobotsKept, RobotsRecord, UrlRecord, UrlStatus,
+    UrlView, VisitRecord,
 };
 pub use shown::{in_full, tally};

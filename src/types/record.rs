@@ -223,6 +223,20 @@ pub struct RobotsRecord {
     pub expires_at: Timestamp,
     /// What it was.
     pub answer: RobotsKept,
+    /// R6: what the host keeps back, where that was asked for. Last, so that a row without it is
+    /// one byte short of a row with none.
+    pub reservations: Option<Box<ReservationsRecord>>,
+}
+
+/// R6: the last `/.well-known/tdmrep.json` of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservationsRecord {
+    /// When the answer came.
+    pub fetched_at: Timestamp,
+    /// When it is asked for again.
+    pub expires_at: Timestamp,
+    /// Its text, cut at `robots.max_size`; empty where there is none.
+    pub text: bytes::Bytes,
 }
 
 /// What a robots.txt exchange left behind.

@@ -71,6 +71,7 @@ fn rows(url: &CrawlUrl, now: Timestamp, dead: bool) -> Vec<Change> {
         fetched_at: now,
         expires_at: now + Duration::from_secs(86_400),
         answer: RobotsKept::Rules("User-agent: *\nDisallow: /x\nCrawl-delay: 2\n".into()),
+        reservations: None,
     };
     let mut changes = vec![
         Change::PutUrl(id, Box::new(record)),

@@ -99,6 +99,7 @@ impl Shard {
         let HostRead { record, counts, robots } = read;
         let settings = (self.settings().host)(&record.key);
         let product = &settings.robots.product;
+        let reservations = robots.as_ref().and_then(|robots| robots.reservations.clone());
         let robots = robots.map(|robots| RobotsState::from_record(&robots, product));
         let leases = self.leases_of(id);
         let seed = HostSeed {
@@ -108,6 +109,7 @@ impl Shard {
             record: record.clone(),
             counts,
             robots: robots.unwrap_or_default(),
+            reservations,
             leases,
             snapshot: None,
             opened_at: self.opened_at,

@@ -115,7 +115,7 @@ async fn sleepers_are_judged_though_a_kill_came_before_new_rules_could_wake_them
     let host = crate::types::HostKey::parse("https://a.test").unwrap().id();
     let (fetched_at, expires_at) = (rig.now(), rig.now() + secs(86_400));
     let answer = crate::types::RobotsKept::AllowAll;
-    let robots = crate::types::RobotsRecord { fetched_at, expires_at, answer };
+    let robots = crate::types::RobotsRecord { fetched_at, expires_at, answer, reservations: None };
     rig.world.snapshots.remove(host);
     let store = rig.store(0).await;
     let changes = vec![Change::PutRobots(host, Box::new(robots)), Change::PutUnjudged(host)];

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::effects::{Effects, Errand};
 use super::machine::{Hindrance, HostMachine, RobotsAsking};
+use super::wishes::is_for_reservations;
 use crate::policy::backoff;
 use crate::policy::change::Change;
 use crate::policy::politeness::{Delay, delay_after};
@@ -11,7 +12,7 @@ use crate::policy::retry::{AfterFailure, after_failure};
 use crate::policy::robots::{self, RobotsAnswer};
 use crate::types::{
     Completion, CrawlEvent, DeadLetter, Happening, Lease, LeaseKind, LedgerRow, Moment, Outcome,
-    Reason, Subject, Timestamp, ToParse, UrlId, UrlStatus, UrlVersion, VisitRecord,
+    Reason, RobotsRecord, Subject, Timestamp, ToParse, UrlId, UrlStatus, UrlVersion, VisitRecord,
 };
 
 /// The first wait after a request for robots.txt that never left us.
@@ -43,6 +44,9 @@ impl HostMachine {
             LeaseKind::Page => self.page_ended(now, lease, completion, effects),
             LeaseKind::Robots { for_host, .. } if for_host != self.record.key => {
                 effects.errand_ended = Some((for_host, Box::new(completion)));
+            }
+            LeaseKind::Robots { hops: 0, .. } if is_for_reservations(&lease.entry.url) => {
+                self.reservations_ended(now, completion, effects);
             }
             LeaseKind::Robots { hops, .. } => self.robots_ended(now, hops, completion, effects),
         }
@@ -156,7 +160,8 @@ impl HostMachine {
         if let (true, Some(status)) = (gone, completion.status) {
             emit(&lease, completion.ended_at, Happening::Tombstone { status }, effects);
         }
-        if let Some(row) = to_parse(&lease, &completion) {
+        if let Some(mut row) = to_parse(&lease, &completion) {
+            row.usage = self.wishes_on_use_of(&row.url);
             effects.changes.push(Change::PutToParse(Box::new(row)));
         }
         if let Some(due) = due {
@@ -313,7 +318,10 @@ impl HostMachine {
         if let Some(rules) = self.robots.rules().filter(|_| is_file) {
             effects.sitemaps = rules.sitemaps().to_vec();
         }
-        let record = self.robots.to_record();
+        let record = self
+            .robots
+            .to_record()
+            .map(|record| RobotsRecord { reservations: self.reservations.clone(), ..record });
         effects.changes.extend(record.map(|row| Change::PutRobots(self.id, Box::new(row))));
         effects.wake_sleepers = answered.rules_changed;
     }
@@ -412,5 +420,6 @@ fn to_parse(lease: &Lease, completion: &Completion) -> Option<ToParse> {
         discovered_from: lease.entry.discovered_from.clone(),
         reason: completion.reason.clone(),
         attempts: 0,
+        usage: Vec::new(),
     })
 }

@@ -39,6 +39,10 @@ impl HostMachine {
             return;
         }
         match self.next_page(now, effects) {
+            Next::Page(entry) if self.needs_reservations(self.departure(now)) => {
+                self.window.put_back(*entry);
+                self.ask_for_reservations(now, lease, effects);
+            }
             Next::Page(entry) => {
                 self.grant(now, lease, Asked { kind: LeaseKind::Page, entry: *entry }, effects);
             }
@@ -135,7 +139,13 @@ impl HostMachine {
         false
     }
 
-    fn grant_robots(&mut self, now: Moment, lease: LeaseId, errand: Errand, effects: &mut Effects) {
+    pub(super) fn grant_robots(
+        &mut self,
+        now: Moment,
+        lease: LeaseId,
+        errand: Errand,
+        effects: &mut Effects,
+    ) {
         let entry = self.robots_entry(errand.url);
         let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
         self.grant(now, lease, Asked { kind, entry }, effects);

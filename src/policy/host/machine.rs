@@ -17,12 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use super::effects::{Effects, Errand, HostEvent, OfferAnswer};
 use super::settings::HostSettings;
+use super::wishes::SiteWishesRead;
 use crate::policy::change::Change;
 use crate::policy::robots::{LongUnreachable, RobotsState};
 use crate::policy::window::{Window, WindowRequest, WindowRows};
 use crate::types::{
     Completion, DelaySource, Epoch, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
-    LeaseId, Moment, Outcome, QueueEntry, Reason, Timestamp, UrlId,
+    LeaseId, Moment, Outcome, QueueEntry, Reason, ReservationsRecord, Timestamp, UrlId,
 };
 
 /// Errands of other hosts that wait at once; more are answered as unreachable.
@@ -36,6 +37,10 @@ pub struct HostMachine {
     pub(super) settings: Arc<HostSettings>,
     pub(super) record: HostRecord,
     pub(super) robots: RobotsState,
+    /// What the host keeps back, where that was asked for (R6).
+    pub(super) reservations: Option<Box<ReservationsRecord>>,
+    /// What robots.txt and reservations in force say on use, once a page has come.
+    pub(super) site_wishes: Option<Box<SiteWishesRead>>,
     pub(super) asking: RobotsAsking,
     /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
     pub(super) hindered: Option<Hindrance>,
@@ -103,6 +108,8 @@ pub struct HostSeed {
     pub counts: HostCounts,
     /// Its robots state from the row.
     pub robots: RobotsState,
+    /// What it keeps back (R6), from the same row.
+    pub reservations: Option<Box<ReservationsRecord>>,
     /// Its leases that are not ended.
     pub leases: Vec<Lease>,
     /// Its snapshot, if there is one that can be read.
@@ -134,6 +141,7 @@ impl HostMachine {
             mut record,
             counts,
             robots,
+            reservations,
             leases,
             snapshot,
             opened_at,
@@ -160,6 +168,8 @@ impl HostMachine {
             settings,
             record,
             robots,
+            reservations,
+            site_wishes: None,
             asking: RobotsAsking::No,
             hindered: None,
             window,

@@ -7,6 +7,7 @@ mod bench;
 mod laws;
 mod revisits;
 mod robots;
+mod wishes;
 
 use bench::{Bench, at, secs, settings};
 

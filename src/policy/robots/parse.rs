@@ -156,12 +156,14 @@ impl Rules {
 
 /// The keys that are read; a key spelled otherwise is an extension, which has no say in groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+pub(in crate::policy) enum Key {
     UserAgent,
     Allow,
     Disallow,
     CrawlDelay,
     Sitemap,
+    /// What it says is read by [`crate::policy::wishes`].
+    ContentUsage,
 }
 
 impl Key {
@@ -174,6 +176,7 @@ impl Key {
             }
             b"crawl-delay" | b"crawldelay" | b"crawl delay" | b"crawl_delay" => Self::CrawlDelay,
             b"sitemap" | b"site-map" => Self::Sitemap,
+            b"content-usage" => Self::ContentUsage,
             _ => return None,
         })
     }
@@ -185,12 +188,13 @@ impl Key {
             Self::Disallow => "disallow",
             Self::CrawlDelay => "crawl-delay",
             Self::Sitemap => "sitemap",
+            Self::ContentUsage => "content-usage",
         }
     }
 }
 
 /// One line of the file, cut and taken apart; `key` is absent where nothing is to be read.
-struct Line<'a> {
+pub(in crate::policy) struct Line<'a> {
     text: &'a [u8],
     key: Option<Key>,
     value: &'a [u8],
@@ -199,7 +203,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn read(line: &'a [u8], lines_cut: &mut u32) -> Self {
+    pub(in crate::policy) fn read(line: &'a [u8], lines_cut: &mut u32) -> Self {
         let whole = line.len();
         let line = &line[..whole.min(LINE_BYTES_MAX)];
         let comment = memchr::memchr(b'#', line);
@@ -211,6 +215,26 @@ impl<'a> Line<'a> {
             None => without_colon(text),
         };
         Self { text, key: Key::parse(key.trim_ascii()), value: value.trim_ascii(), cut }
+    }
+
+    /// The key, where it is one that is read.
+    pub(in crate::policy) fn key(&self) -> Option<Key> {
+        self.key
+    }
+
+    /// What stands behind the key.
+    pub(in crate::policy) fn value(&self) -> &'a [u8] {
+        self.value
+    }
+
+    /// The line as written, without comment.
+    pub(in crate::policy) fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// As much of the text as is kept for people.
+    pub(in crate::policy) fn shown(&self) -> String {
+        String::from_utf8_lossy(self.text).chars().take(TEXT_CHARS_MAX).collect()
     }
 }
 
@@ -234,7 +258,7 @@ fn without_colon(text: &[u8]) -> (&[u8], &[u8]) {
 /// The text as UTF-8, which RFC 9309 wants. UTF-16 with its mark, as some editors save it, is read
 /// too: its rules are plain, and whoever wrote them means them. A mark alone is not believed: the
 /// first character has to be one of ASCII, as a robots.txt begins.
-fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
+pub(in crate::policy) fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
     let unit: fn([u8; 2]) -> u16 = match text {
         [0xFF, 0xFE, _, 0, ..] => u16::from_le_bytes,
         [0xFE, 0xFF, 0, ..] => u16::from_be_bytes,
@@ -248,7 +272,7 @@ fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Lines end with LF, CR or CRLF; a byte order mark in front is no part of the first.
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(in crate::policy) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text));
     std::iter::from_fn(move || {
         let text = rest?;
@@ -272,7 +296,7 @@ fn cleaned(lines: &[Line<'_>]) -> String {
             text.push(':');
             match key {
                 // The handler takes the pattern from the line; the crate needs a value only.
-                Key::Allow | Key::Disallow => {}
+                Key::Allow | Key::Disallow | Key::ContentUsage => {}
                 Key::UserAgent | Key::CrawlDelay | Key::Sitemap => {
                     text.push_str(&String::from_utf8_lossy(line.value).replace('\u{FEFF}', ""));
                 }
@@ -317,7 +341,8 @@ struct Collector<'a> {
     /// `None` until a group names us; an empty group that does still counts.
     named: Option<Draft>,
     everyone: Option<Draft>,
-    /// `Allow` and `Disallow` end a run of user-agent lines; RFC 9309 gives no other line a say.
+    /// `Allow` and `Disallow` end a run of user-agent lines; RFC 9309 gives no other line a say, and
+    /// draft-ietf-aipref-attach makes one more line a rule: Content-Usage.
     rule_run: Run,
     /// A Crawl-delay ends it too: sites write a list of `User-agent`, `Crawl-delay` pairs, and
     /// mean each delay for its own agent.
@@ -361,8 +386,7 @@ impl<'a> Collector<'a> {
         if cut && allow {
             return;
         }
-        let text: String =
-            String::from_utf8_lossy(line.text).chars().take(TEXT_CHARS_MAX).collect();
+        let text = line.shown();
         let bytes = pattern.octets() + text.len();
         let mut beyond = 0;
         for draft in self.drafts(run) {
@@ -379,7 +403,7 @@ impl<'a> Collector<'a> {
 }
 
 /// The encoded pattern of a rule's line, and whether it had to be cut.
-fn pattern_of(line: &Line<'_>) -> (Pattern, bool) {
+pub(in crate::policy) fn pattern_of(line: &Line<'_>) -> (Pattern, bool) {
     let (value, anchored) = match line.value.strip_suffix(b"$") {
         Some(value) if !line.cut => (value, true),
         _ => (line.value, false),
@@ -400,9 +424,7 @@ impl RobotsParseHandler for Collector<'_> {
     fn handle_robots_end(&mut self) {}
 
     fn handle_user_agent(&mut self, _line: u32, value: &str) {
-        let everyone = value
-            .strip_prefix('*')
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        let everyone = names_everyone(value);
         let named = names(value, self.product);
         self.rule_run.join(named, everyone);
         self.delay_run.join(named, everyone);
@@ -434,6 +456,11 @@ impl RobotsParseHandler for Collector<'_> {
     }
 
     fn handle_unknown_action(&mut self, _line: u32, action: &str, value: &str) {
+        if action == Key::ContentUsage.name() {
+            self.rule_run.closed = true;
+            self.delay_run.closed = true;
+            return;
+        }
         let Some(delay) = (action == Key::CrawlDelay.name()).then(|| seconds(value)).flatten()
         else {
             return;
@@ -448,13 +475,19 @@ impl RobotsParseHandler for Collector<'_> {
 /// Whether a user-agent line names the product: its token is what comes before the first character
 /// that no token has (`mehman/1.0`, `mehman bot`), or the whole first word for a product whose own
 /// name has such a character.
-fn names(value: &str, product: &str) -> bool {
+pub(in crate::policy) fn names(value: &str, product: &str) -> bool {
     let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
     let token = value.split(|c| !is_token(c)).next().unwrap_or_default();
     let word = value.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
     let product = product.split('/').next().unwrap_or_default();
     !product.is_empty()
         && (token.eq_ignore_ascii_case(product) || word.eq_ignore_ascii_case(product))
+}
+
+/// Whether a user-agent line speaks to everyone.
+pub(in crate::policy) fn names_everyone(value: &str) -> bool {
+    let rest = value.strip_prefix('*');
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
 /// Seconds, with decimals; `None` for anything else.

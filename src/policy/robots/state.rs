@@ -41,6 +41,8 @@ pub struct RobotsSettings {
     pub retry_base: Duration,
     /// Redirects that are followed from `/robots.txt`.
     pub max_redirects: u8,
+    /// `robots.tdmrep`: `/.well-known/tdmrep.json` is asked for as well (R6).
+    pub reservations: bool,
 }
 
 impl Default for RobotsSettings {
@@ -52,6 +54,7 @@ impl Default for RobotsSettings {
             long_unreachable: LongUnreachable::Refuse,
             retry_base: Duration::from_secs(30),
             max_redirects: 5,
+            reservations: false,
         }
     }
 }
@@ -327,6 +330,7 @@ impl RobotsState {
                     FreshKind::Obey(rules) => RobotsKept::Rules(rules.text().clone()),
                     FreshKind::AllowAll => RobotsKept::AllowAll,
                 },
+                reservations: None,
             },
             Self::Unreachable { since, asked_at, why, last_good, retry_at, attempts } => {
                 RobotsRecord {
@@ -338,6 +342,7 @@ impl RobotsState {
                         last_good: last_good.as_ref().map(|rules| rules.text().clone()),
                         attempts: *attempts,
                     },
+                    reservations: None,
                 }
             }
         })

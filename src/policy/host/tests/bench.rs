@@ -372,6 +372,7 @@ impl Bench {
             .as_ref()
             .map(|row| RobotsState::from_record(row, &self.settings.robots.product))
             .unwrap_or_default();
+        seed.reservations = self.robots_row.as_ref().and_then(|row| row.reservations.clone());
         self.machine = HostMachine::wake(seed);
     }
 
@@ -425,6 +426,7 @@ fn seed(
         record,
         counts,
         robots: RobotsState::Unfetched,
+        reservations: None,
         leases: Vec::new(),
         snapshot: None,
         opened_at,

@@ -58,6 +58,14 @@ fn a_group_that_names_us_and_says_nothing_allows_everything() {
 }
 
 #[test]
+fn a_content_usage_line_is_a_rule_of_its_group() {
+    let text = "User-agent: *\nContent-Usage: train-ai=n\n\nUser-agent: OtherBot\nDisallow: /\n";
+    assert!(allows(text, "/page"), "the refusal is the other's alone");
+    let text = "User-agent: *\nX-Other: 1\n\nUser-agent: OtherBot\nDisallow: /\n";
+    assert!(!allows(text, "/page"), "any other line has no say in groups (RFC 9309 2.2.4)");
+}
+
+#[test]
 fn a_file_served_as_a_web_page_is_still_read() {
     let text = "<html><body>\nUser-agent: *<BR>\nDisallow: /a<br />\nCrawl-delay: 3<br>\n</body>";
     assert!(!allows(text, "/a") && allows(text, "/b"));
