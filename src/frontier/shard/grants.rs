@@ -121,10 +121,10 @@ impl Shard {
             let (not_before, expires_at) = (row.not_before, row.expires_at);
             self.tell(host, HostMsg::Moved { lease, not_before, expires_at });
         }
-        let at = row.granted_at;
+        let (at, departs) = (row.granted_at, row.not_before);
         let recorded = LedgerRow::Granted { lease: Arc::clone(&row), set_by, policy };
         self.put([Change::PutLease(row), Change::Record { at, lease, row: Box::new(recorded) }]);
-        self.hurry();
+        self.durable_by(departs);
         self.when_durable(Then::Dispatch(lease));
     }
 
