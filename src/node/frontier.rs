@@ -57,6 +57,7 @@ impl FrontierAlone {
             frontier.tell_registry(RegistryMsg::ShardUp(shard, route));
         }
         frontier.published().await;
+        shards::begin(frontier.routes().all().map(|route| &route.shard));
         Ok(frontier)
     }
 

@@ -205,11 +205,14 @@ impl RootState {
                 info!(opened = number + 1, of = all, "opening shards");
             }
         }
+        let mut started = Vec::new();
         for begun in starting {
-            if let Err(error) = self.finish_shard(begun).await {
-                failure = failure.or(Some(error));
+            match self.finish_shard(begun).await {
+                Ok(actor) => started.push(actor),
+                Err(error) => failure = failure.or(Some(error)),
             }
         }
+        shards::begin(started.iter());
         failure.map_or(Ok(()), Err)
     }
 
@@ -236,17 +239,17 @@ impl RootState {
     }
 
     /// It has read what it needs of its store, and takes messages.
-    async fn finish_shard(&mut self, begun: BegunShard) -> Result<(), NodeError> {
+    async fn finish_shard(&mut self, begun: BegunShard) -> Result<ActorRef<ShardMsg>, NodeError> {
         let BegunShard { shard, epoch, output, starting } = begun;
         let actor = starting.started().await?;
         self.note(Part::Shard(shard), actor.get_cell());
-        let route = ShardRoute { shard: actor, output };
+        let route = ShardRoute { shard: actor.clone(), output };
         self.tell_registry(RegistryMsg::ShardUp(shard, route));
         if let Some(since) = self.away.remove(&shard) {
             let away = self.plan.world.clock.now().since(since);
             ShardReopened { shard, epoch, away }.emit(&self.plan.metrics);
         }
-        Ok(())
+        Ok(actor)
     }
 
     async fn start_discovery(&mut self) -> Result<(), NodeError> {
@@ -411,7 +414,7 @@ impl RootState {
         let plan = Arc::clone(&self.plan);
         let started = match shards::open(&plan, shard).await {
             Ok(open) => match self.begin_shard(open).await {
-                Ok(begun) => self.finish_shard(begun).await,
+                Ok(begun) => self.finish_shard(begun).await.map(drop),
                 Err(failure) => Err(failure),
             },
             Err(failure) => Err(failure),

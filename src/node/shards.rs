@@ -89,7 +89,8 @@ pub(super) struct BegunShard {
 }
 
 /// A shard whose actor reads what it needs of its store before it takes messages. Shards do so side
-/// by side: one that is done wakes hosts, and those after it would wait for the processor.
+/// by side, and none grants before all are told to begin: the hosts that it wakes would take the
+/// processor from those that still open.
 pub(super) struct StartingShard(JoinHandle<Result<ActorRef<ShardMsg>, SpawnErr>>);
 
 impl StartingShard {
@@ -111,6 +112,14 @@ impl StartingShard {
     }
 }
 
+/// All shards are open: they may grant.
+pub(super) fn begin<'a>(started: impl Iterator<Item = &'a ActorRef<ShardMsg>>) {
+    for shard in started {
+        // One that has failed since begins when it is opened again.
+        shard.send_message(ShardMsg::Begin).ok();
+    }
+}
+
 /// What a shard starts with, its store open.
 pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> ShardArgs {
     ShardArgs {
@@ -126,6 +135,8 @@ pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> Shar
         reopened,
         paused: plan.paused(),
         draining: plan.is_draining(),
+        // One that is opened again has nobody to wait for.
+        waits: !reopened,
     }
 }
 

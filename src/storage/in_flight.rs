@@ -64,3 +64,102 @@ impl ShardStore {
         Ok(Timestamp::from_millis(i64::from_be_bytes(millis.map_err(damaged)?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::storage::{Batch, StoreOptions};
+    use crate::types::{
+        CrawlUrl, DelaySource, Epoch, HostKey, LeaseKind, Outcome, QueueEntry, ShardId, UrlId,
+        UrlVersion,
+    };
+    use crate::world::{Objects, TokioClock};
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000 + millis)
+    }
+
+    fn granted(id: u64, recorded_at: i64) -> Change {
+        let host = HostKey::parse("https://a.test").unwrap();
+        let entry = QueueEntry {
+            id: UrlId { host: host.id(), hash: id, disambiguator: 0 },
+            version: UrlVersion::FIRST,
+            url: CrawlUrl::parse(&format!("https://a.test/{id}")).unwrap(),
+            depth: 0,
+            band: 0,
+            order: 0,
+            attempts: 0,
+            redirects: 0,
+            validators: None,
+            discovered_from: None,
+        };
+        let lease = Lease {
+            id: LeaseId(id),
+            kind: LeaseKind::Page,
+            host,
+            entry,
+            epoch: Epoch(1),
+            granted_at: at(0),
+            not_before: at(0),
+            expires_at: at(300_000),
+            address: None,
+        };
+        let (set_by, policy) = (DelaySource::MinDelay, 0);
+        let row = LedgerRow::Granted { lease: Arc::new(lease), set_by, policy };
+        Change::Record { at: at(recorded_at), lease: LeaseId(id), row: Box::new(row) }
+    }
+
+    fn ended(id: u64, recorded_at: i64) -> Change {
+        let (lease, at) = (LeaseId(id), at(recorded_at));
+        let outcome = Outcome::Ok;
+        let row = LedgerRow::Ended { lease, sent_at: None, ended_at: at, outcome, address: None };
+        Change::Record { at, lease, row: Box::new(row) }
+    }
+
+    async fn store() -> ShardStore {
+        let options = StoreOptions {
+            objects: Objects::memory(),
+            path: "0".to_owned(),
+            clock: Arc::new(TokioClock::starting_at(at(0))),
+            seed: 1,
+            memory_bytes_max: 1 << 20,
+            cache: None,
+            shard: ShardId(0),
+        };
+        ShardStore::open(options).await.unwrap()
+    }
+
+    async fn open_ids(store: &ShardStore) -> Vec<u64> {
+        let open = store.open_leases().await.unwrap();
+        open.iter().map(|open| open.lease.id.0).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn grants_that_have_not_ended_are_in_flight() {
+        let store = store().await;
+        assert_eq!(open_ids(&store).await, [0_u64; 0]);
+        let rows = vec![granted(1, 10), granted(2, 10), granted(3, 20), ended(2, 15)];
+        store.write(Batch::from(rows)).await.unwrap();
+        assert_eq!(open_ids(&store).await, [1, 3]);
+        let places: Vec<Timestamp> =
+            store.open_leases().await.unwrap().iter().map(|open| open.recorded_at).collect();
+        assert_eq!(places, [at(10), at(20)]);
+        store.write(Batch::from(vec![ended(1, 10), ended(3, 900)])).await.unwrap();
+        assert_eq!(open_ids(&store).await, [0_u64; 0]);
+        store.close(Duration::from_secs(5)).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_lies_before_the_oldest_open_grant_is_not_read() {
+        let store = store().await;
+        let rows = vec![granted(1, 10), granted(2, 50), open_since(at(50))];
+        store.write(Batch::from(rows)).await.unwrap();
+        assert_eq!(open_ids(&store).await, [2], "the first is before the time that is written");
+        store.write(Batch::from(vec![open_since(at(10))])).await.unwrap();
+        assert_eq!(open_ids(&store).await, [1, 2]);
+        store.close(Duration::from_secs(5)).await.unwrap();
+    }
+}

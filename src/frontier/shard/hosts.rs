@@ -179,7 +179,8 @@ impl Shard {
 
     /// Nothing holds the whole shard back.
     pub(super) fn may_grant(&self) -> bool {
-        !self.paused && !self.draining && self.commit.failure.is_none()
+        let wanted = !self.paused && !self.draining && !self.waits;
+        wanted && self.commit.failure.is_none()
     }
 
     /// When a host next wants credit and no cap holds all of them back.

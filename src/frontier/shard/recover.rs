@@ -112,6 +112,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         opened_at,
         paused: false,
         draining: args.draining,
+        waits: args.waits,
         closing: Closing::No,
         alarm,
         looked_at: opened_at,

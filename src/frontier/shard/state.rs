@@ -55,6 +55,8 @@ pub struct ShardArgs {
     pub paused: Option<bool>,
     /// An operator wants the crawl to come to its end.
     pub draining: bool,
+    /// It grants when it is told to begin: waking hosts would slow the shards that still open.
+    pub waits: bool,
 }
 
 /// The state of a ShardActor.
@@ -73,6 +75,8 @@ pub struct Shard {
     pub(super) opened_at: Timestamp,
     pub(super) paused: bool,
     pub(super) draining: bool,
+    /// Other shards of the node are still being opened.
+    pub(super) waits: bool,
     pub(super) closing: Closing,
     pub(super) alarm: Alarm<ShardMsg>,
     /// Domains are swept and leases looked through at most this often.
