@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use slatedb::admin::Admin;
+use slatedb::config::{CloseOptions, FlushType};
 use slatedb::{Db, KeyValue, VersionedCompactions, VersionedManifest};
 use tokio::sync::Mutex;
 use tracing::debug;
@@ -197,12 +198,14 @@ impl ShardStore {
         self.within("flush", deadline, self.inner.db.flush()).await
     }
 
-    /// Makes everything durable and stops the engine's tasks.
+    /// Makes everything durable and stops the engine's tasks. What is in memory stays in the log, to
+    /// be replayed: there may be no place for its files before a compaction has ended.
     ///
     /// # Errors
     /// As [`ShardStore::flush`]; the store is closed to writers all the same.
     pub async fn close(&self, deadline: Duration) -> Result<(), StoreError> {
-        self.within("close", deadline, self.inner.db.close()).await
+        let options = CloseOptions { flush_type: Some(FlushType::Wal) };
+        self.within("close", deadline, self.inner.db.close_with_options(options)).await
     }
 
     /// Where its objects lie.

@@ -9,6 +9,7 @@ use ractor::ActorRef;
 use super::admit::Admissions;
 use super::asleep::Asleep;
 use super::commit::{Commit, RETRY_AFTER};
+use super::hosts::WAKING_FIRST;
 use super::state::{Backlog, Closing, Granted, Shard, ShardArgs, Stage, Totals, fault};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
@@ -119,6 +120,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         ready: ReadyQueue::default(),
         residents: BTreeMap::new(),
         waking: BTreeMap::new(),
+        waking_places: WAKING_FIRST,
         actors: BTreeMap::new(),
         aliases: BTreeMap::new(),
         failures: BTreeMap::new(),

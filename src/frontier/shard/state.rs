@@ -85,6 +85,8 @@ pub struct Shard {
     pub(super) ready: ReadyQueue,
     pub(super) residents: BTreeMap<HostId, Resident>,
     pub(super) waking: BTreeMap<HostId, Waking>,
+    /// How many may be read at once to be offered credit.
+    pub(super) waking_places: usize,
     pub(super) actors: BTreeMap<ActorId, HostId>,
     /// Hosts whose id is not the hash of their key, because another host has that one.
     pub(super) aliases: BTreeMap<HostKey, HostId>,
