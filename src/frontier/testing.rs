@@ -215,6 +215,7 @@ impl Rig {
             let store = self.store(shard).await;
             self.stores.push(store.clone());
             let args = ShardArgs {
+                waits: false,
                 shard: ShardId(shard),
                 store,
                 world: self.world.clone(),

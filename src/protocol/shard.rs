@@ -111,6 +111,8 @@ pub enum ShardMsg {
     ),
     /// The configuration was reloaded.
     Reload,
+    /// The other shards of the node are open too: grants may begin.
+    Begin,
     /// Stop granting for good; in-flight work goes on.
     Drain,
     /// Make all durable, put hosts to sleep, close the store.

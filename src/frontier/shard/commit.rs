@@ -1,8 +1,9 @@
 //! The one writer (S-2): changes of many hosts gather while a write is under way, and go together.
 //!
 //! A batch is *written* when it can be read, and *durable* after the next flush. A flush is due
-//! `data.flush_interval` after a write, and at once (at most every 20 ms) where a grant or an
-//! asker waits for it, or a site asked for a wait (I3).
+//! `data.flush_interval` after a write, at once (at most every 20 ms) where an asker waits for it
+//! or a site asked for a wait (I3), and shortly before the first request whose lease waits for it:
+//! leases are granted ahead, so that many of them share a flush.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use ractor::ActorProcessingErr;
 use tracing::{error, warn};
 
+use super::recover::PAGES_ROW;
 use super::state::{Closing, Shard, fault};
 use crate::policy::change::Change;
 use crate::protocol::Answer;
@@ -21,8 +23,11 @@ use crate::storage::Batch;
 use crate::telemetry::StoreFailed;
 use crate::types::{EventSeq, HostOverrides, LeaseId, Timestamp, UrlId, UrlVersion};
 
-/// Urgent flushes of a shard are at least this far apart.
-const URGENT_APART: Duration = Duration::from_millis(20);
+/// Flushes of a shard are at least this far apart.
+const FLUSHES_APART: Duration = Duration::from_millis(20);
+/// A flush begins so long before what waits for it has to be durable, and as long again as the
+/// last one took: a store far away needs more time than a disk.
+const FLUSH_LEAD: Duration = Duration::from_millis(10);
 /// A flush or a write that takes longer has failed.
 const STORE_DEADLINE: Duration = Duration::from_secs(30);
 /// After a failure of the store it is tried again after this.
@@ -66,7 +71,10 @@ struct Group {
     changes: Vec<Change>,
     written: Vec<Then>,
     durable: Vec<Then>,
-    urgent: bool,
+    /// The shard's pages so far, where they have changed.
+    pages: Option<u64>,
+    /// When it is to be durable; the flush interval later where nobody says.
+    by: Option<Timestamp>,
 }
 
 impl Group {
@@ -88,6 +96,8 @@ pub(super) struct Commit {
     /// Who waits for the flush under way, and the last event that it makes durable.
     flushing: Option<(Vec<Then>, EventSeq)>,
     flush_at: Option<Timestamp>,
+    flush_began: Timestamp,
+    flush_took: Duration,
     flushed_at: Timestamp,
     retry_at: Option<Timestamp>,
     pub(super) failure: Option<String>,
@@ -123,6 +133,11 @@ impl Commit {
         !self.dirty && self.flushing.is_none()
     }
 
+    /// The next batch says how many pages the shard has, once for all that end in it.
+    pub(super) fn count_pages(&mut self, pages: u64) {
+        self.next.pages = Some(pages);
+    }
+
     /// Changes that are not durable.
     pub(super) fn waiting(&self) -> usize {
         let writing = self.writing.as_ref().map_or(0, |(changes, _)| changes.len());
@@ -139,7 +154,13 @@ impl Shard {
 
     /// The next batch is to be durable soon.
     pub(super) fn hurry(&mut self) {
-        self.commit.next.urgent = true;
+        self.durable_by(self.now());
+    }
+
+    /// The next batch is to be durable at that time.
+    pub(super) fn durable_by(&mut self, at: Timestamp) {
+        let by = &mut self.commit.next.by;
+        *by = Some(by.map_or(at, |found| found.min(at)));
     }
 
     /// Done when the next batch is written.
@@ -176,6 +197,8 @@ impl Shard {
         }
         while self.commit.writing.is_none() && !self.commit.next.is_empty() {
             let mut group = std::mem::take(&mut self.commit.next);
+            let pages = group.pages.take().and_then(|pages| postcard::to_stdvec(&pages).ok());
+            group.changes.extend(pages.map(|row| Change::PutMeta(PAGES_ROW, row)));
             if group.changes.is_empty() {
                 self.group_written(group);
                 continue;
@@ -187,6 +210,7 @@ impl Shard {
         let due = self.commit.flush_at.is_some_and(|at| at <= now);
         if due && self.commit.flushing.is_none() {
             self.commit.flush_at = None;
+            self.commit.flush_began = now;
             let waiting = std::mem::take(&mut self.commit.unflushed);
             self.commit.flushing = Some((waiting, self.commit.written_event));
             self.commit.dirty = false;
@@ -239,12 +263,12 @@ impl Shard {
 
     /// A group can be read; who waits for more waits on, unless all is durable already.
     fn group_written(&mut self, group: Group) {
-        let Group { written, durable, urgent, .. } = group;
+        let Group { written, durable, by, .. } = group;
         written.into_iter().for_each(|then| self.then(then));
         if self.commit.is_durable() {
             return durable.into_iter().for_each(|then| self.then(then));
         }
-        self.schedule_flush(urgent);
+        self.schedule_flush(by);
         self.commit.unflushed.extend(durable);
     }
 
@@ -255,11 +279,19 @@ impl Shard {
         }
     }
 
-    fn schedule_flush(&mut self, urgent: bool) {
-        let urgent = urgent || !matches!(self.closing, Closing::No);
-        let apart = if urgent { URGENT_APART } else { self.settings().flush_interval };
-        let since = if urgent { self.commit.flushed_at } else { self.now() };
-        let at = since + apart;
+    /// The next flush is in time for `by`, not too soon after the last, and never later than the
+    /// interval. Nothing waits once the shard is closing.
+    fn schedule_flush(&mut self, by: Option<Timestamp>) {
+        let now = self.now();
+        let closing = !matches!(self.closing, Closing::No);
+        let wanted = if closing {
+            Some(now)
+        } else {
+            by.map(|by| by - (FLUSH_LEAD + self.commit.flush_took))
+        };
+        let soonest = self.commit.flushed_at + FLUSHES_APART;
+        let latest = now + self.settings().flush_interval;
+        let at = wanted.map_or(latest, |at| at.max(soonest).min(latest));
         self.commit.flush_at = Some(self.commit.flush_at.map_or(at, |found| found.min(at)));
     }
 
@@ -273,6 +305,7 @@ impl Shard {
             Ok(()) => {
                 self.commit.failure = None;
                 self.commit.flushed_at = self.now();
+                self.commit.flush_took = self.commit.flushed_at.since(self.commit.flush_began);
                 self.commit.last_event = self.commit.last_event.max(last_event);
                 waiting.into_iter().for_each(|then| self.then(then));
                 Ok(())

@@ -18,8 +18,11 @@ use crate::types::{HostCounts, HostId, LeaseId, Reason, Timestamp};
 
 /// A host that wants nothing for this long goes to rest.
 pub(super) const REST_AFTER: Duration = Duration::from_secs(10);
-/// Hosts whose rows are read at once.
+/// Hosts whose rows are read at once, at most.
 const WAKING_MAX: usize = 32;
+/// As many at the start, and one more for each that is awake: nothing of the store is in memory
+/// then, and the first grant would wait until the rows of all of them have come.
+pub(super) const WAKING_FIRST: usize = 2;
 /// A host that something above it holds back for a moment is asked again after this.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A crawl at its cap on pages asks again after this whether one has come free.
@@ -124,6 +127,7 @@ impl Shard {
         self.actors.insert(actor.get_id(), id);
         self.watch_start(actor.get_id(), starting);
         let waking = self.waking.remove(&id).unwrap_or_default();
+        self.waking_places = (self.waking_places + 1).min(WAKING_MAX);
         self.asleep.forget(id);
         self.long_waits.remove(&id);
         self.residents.insert(
@@ -181,7 +185,8 @@ impl Shard {
 
     /// Nothing holds the whole shard back.
     pub(super) fn may_grant(&self) -> bool {
-        !self.paused && !self.draining && self.commit.failure.is_none()
+        let wanted = !self.paused && !self.draining && !self.waits;
+        wanted && self.commit.failure.is_none()
     }
 
     /// When a host next wants credit and no cap holds all of them back.
@@ -202,7 +207,7 @@ impl Shard {
     /// Leases granted, and offers not answered, are within the credit. Few hosts wake at a time:
     /// the first of many that are ready is asked when it is awake, not when all are.
     pub(super) fn has_credit(&self) -> bool {
-        let places = self.waking.len() < WAKING_MAX;
+        let places = self.waking.len() < self.waking_places;
         places && self.leases.len() + self.offers.len() + self.waking.len() < self.settings().credit
     }
 

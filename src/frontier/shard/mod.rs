@@ -88,6 +88,7 @@ impl Actor for ShardActor {
                 shard.text_read(text, found, record, answer);
             }
             ShardMsg::Reload => shard.reload(),
+            ShardMsg::Begin => shard.waits = false,
             ShardMsg::Drain => shard.drain(),
             ShardMsg::Close(answer) => shard.close(answer),
             ShardMsg::Observe(answer) => answer.send(Box::new(shard.view())),

@@ -55,6 +55,8 @@ pub struct ShardArgs {
     pub paused: Option<bool>,
     /// An operator wants the crawl to come to its end.
     pub draining: bool,
+    /// It grants when it is told to begin: waking hosts would slow the shards that still open.
+    pub waits: bool,
 }
 
 /// The state of a ShardActor.
@@ -73,6 +75,8 @@ pub struct Shard {
     pub(super) opened_at: Timestamp,
     pub(super) paused: bool,
     pub(super) draining: bool,
+    /// Other shards of the node are still being opened.
+    pub(super) waits: bool,
     pub(super) closing: Closing,
     pub(super) alarm: Alarm<ShardMsg>,
     /// Domains are swept and leases looked through at most this often.
@@ -81,6 +85,8 @@ pub struct Shard {
     pub(super) ready: ReadyQueue,
     pub(super) residents: BTreeMap<HostId, Resident>,
     pub(super) waking: BTreeMap<HostId, Waking>,
+    /// How many may be read at once to be offered credit.
+    pub(super) waking_places: usize,
     pub(super) actors: BTreeMap<ActorId, HostId>,
     /// Hosts whose id is not the hash of their key, because another host has that one.
     pub(super) aliases: BTreeMap<HostKey, HostId>,
@@ -94,6 +100,8 @@ pub struct Shard {
     /// A cap on the whole crawl holds all hosts back until then (F11).
     pub(super) held_until: Option<Timestamp>,
     pub(super) next_lease: u32,
+    /// When it was last written since when grants are open.
+    pub(super) marked_at: Option<Timestamp>,
     /// Responses whose completion is with their host.
     pub(super) arriving: BTreeMap<LeaseId, (Box<Response>, Permit)>,
     /// Completions that their hosts have not taken yet: told again to a host that failed (A1).
@@ -223,6 +231,8 @@ pub(super) struct Granted {
     /// Shared from the moment it is written: row, ledger and job are one.
     pub(super) lease: Arc<Lease>,
     pub(super) stage: Stage,
+    /// Its time in the ledger, from the moment it is written.
+    pub(super) recorded_at: Option<Timestamp>,
     pub(super) set_by: crate::types::DelaySource,
     pub(super) policy: u64,
 }

@@ -305,8 +305,11 @@ async fn newer_and_damaged_stores_are_refused() {
     open(&objects).await.close(DEADLINE).await.unwrap();
     overwrite(&objects, FORMAT_ROW, &(FORMAT + 1)).await;
     let error = ShardStore::open(options(&objects)).await.unwrap_err();
-    assert!(matches!(error, StoreError::NewerVersion { found: 2, known: 1 }), "{error:?}");
+    assert!(matches!(error, StoreError::NewerVersion { found: 3, known: 2 }), "{error:?}");
     assert_eq!(error.remedy(), Remedy::Report);
+    overwrite(&objects, FORMAT_ROW, &(FORMAT - 1)).await;
+    let error = ShardStore::open(options(&objects)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
 
     let objects = Objects::memory();
     overwrite(&objects, "other", &1_u32).await;
