@@ -154,7 +154,7 @@ impl ReqwestExchange {
 
     async fn body(
         &self,
-        mut response: Response,
+        mut response: Box<Response>,
         request: &ExchangeRequest,
         span: &Span<'_>,
     ) -> Body {
@@ -202,7 +202,8 @@ impl Exchange for ReqwestExchange {
         let limits = &request.limits;
         let span = Span { limits, sent_at: now, deadline: now + limits.total };
         let failed = |why| ended(Some(now), why);
-        let response = Box::pin(self.head(&request, &span)).await.map_err(failed)?;
+        // Boxed: a slow body would keep a place for it in each of the futures it passes through.
+        let response = Box::new(Box::pin(self.head(&request, &span)).await.map_err(failed)?);
         let remote = self.came_from(&response, request.address).map_err(failed)?;
         let protocol = protocol(response.version());
         let status = response.status().as_u16();
@@ -225,7 +226,7 @@ impl Exchange for ReqwestExchange {
 }
 
 /// A response whose body is arriving.
-struct Arriving(Response);
+struct Arriving(Box<Response>);
 
 #[async_trait]
 impl Chunks for Arriving {
