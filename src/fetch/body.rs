@@ -12,7 +12,11 @@ use crate::types::{Reason, SizeLimit, TimeLimit, Timestamp, Truncation};
 use crate::world::{Clock, Oversize};
 
 /// Room made at once for an announced length; 10,000 slow bodies must not cost what they announce.
-const ROOM_FIRST_MAX: u64 = 256 * 1024;
+const ROOM_FIRST: usize = 16 * 1024;
+/// Room made later, in multiples of what has come, up to the announced length.
+const ROOM_FACTOR: usize = 4;
+/// A first piece up to here is copied: it is a slice of a buffer that may be many times larger.
+const COPIED_MAX: usize = 16 * 1024;
 
 /// Where bytes come from.
 #[async_trait]
@@ -85,17 +89,17 @@ fn too_large(limits: &BodyLimits) -> Reason {
     Reason::TooLarge { limit: SizeLimit::Body, max: limits.bytes_max }
 }
 
-/// The bytes so far; a body that comes in one piece is never copied.
+/// The bytes so far; a large body that comes in one piece is never copied.
 struct Kept {
     only: Bytes,
     joined: Vec<u8>,
-    room: usize,
+    announced: usize,
 }
 
 impl Kept {
     fn new(announced: u64) -> Self {
-        let room = usize::try_from(announced.min(ROOM_FIRST_MAX)).unwrap_or(0);
-        Self { only: Bytes::new(), joined: Vec::new(), room }
+        let announced = usize::try_from(announced).unwrap_or(usize::MAX);
+        Self { only: Bytes::new(), joined: Vec::new(), announced }
     }
 
     /// Takes what fits; false when something did not.
@@ -105,15 +109,33 @@ impl Kept {
         let fits = bytes.len() <= free;
         let taken = bytes.slice(..bytes.len().min(free));
         if self.only.is_empty() && self.joined.is_empty() {
-            self.only = taken;
+            let copied = taken.len() <= COPIED_MAX;
+            self.only = if copied { Bytes::copy_from_slice(&taken) } else { taken };
             return fits;
         }
         if self.joined.is_empty() {
-            self.joined.reserve(self.room.max(self.only.len() + taken.len()));
-            self.joined.extend_from_slice(&std::mem::take(&mut self.only));
+            let only = std::mem::take(&mut self.only);
+            self.make_room(only.len() + taken.len());
+            self.joined.extend_from_slice(&only);
+        } else {
+            self.make_room(taken.len());
         }
         self.joined.extend_from_slice(&taken);
         fits
+    }
+
+    /// B-1: a few times what has come, and the announced length exactly once it is near.
+    fn make_room(&mut self, more: usize) {
+        let needed = self.joined.len() + more;
+        if needed <= self.joined.capacity() {
+            return;
+        }
+        if needed > self.announced {
+            self.joined.reserve(more);
+            return;
+        }
+        let room = needed.saturating_mul(ROOM_FACTOR).max(ROOM_FIRST).min(self.announced);
+        self.joined.reserve_exact(room - self.joined.len());
     }
 
     fn into_bytes(mut self) -> Bytes {

@@ -152,7 +152,12 @@ impl ReqwestExchange {
         }
     }
 
-    async fn body(&self, response: Response, request: &ExchangeRequest, span: &Span<'_>) -> Body {
+    async fn body(
+        &self,
+        mut response: Box<Response>,
+        request: &ExchangeRequest,
+        span: &Span<'_>,
+    ) -> Body {
         let headers = response.headers();
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let unwanted = text(CONTENT_TYPE).filter(|content_type| {
@@ -171,6 +176,8 @@ impl ReqwestExchange {
             deadline: span.deadline,
             total: span.limits.total,
         };
+        // Headers are slices of the buffer they were read into; a slow body would keep it.
+        *response.headers_mut() = HeaderMap::new();
         body::read(&mut Arriving(response), length, &limits, self.clock.as_ref()).await
     }
 }
@@ -195,7 +202,8 @@ impl Exchange for ReqwestExchange {
         let limits = &request.limits;
         let span = Span { limits, sent_at: now, deadline: now + limits.total };
         let failed = |why| ended(Some(now), why);
-        let response = Box::pin(self.head(&request, &span)).await.map_err(failed)?;
+        // Boxed: a slow body would keep a place for it in each of the futures it passes through.
+        let response = Box::new(Box::pin(self.head(&request, &span)).await.map_err(failed)?);
         let remote = self.came_from(&response, request.address).map_err(failed)?;
         let protocol = protocol(response.version());
         let status = response.status().as_u16();
@@ -218,7 +226,7 @@ impl Exchange for ReqwestExchange {
 }
 
 /// A response whose body is arriving.
-struct Arriving(Response);
+struct Arriving(Box<Response>);
 
 #[async_trait]
 impl Chunks for Arriving {

@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::sessions::Sessions;
 use crate::types::{HostKey, Timestamp};
 
 /// Idle connections kept to one origin; more than one only where a host allows several at once.
@@ -268,6 +269,6 @@ fn tls_config(settings: &ConnectSettings) -> Result<ClientConfig, ConnectError> 
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    config.resumption = Resumption::in_memory_sessions(settings.tls_sessions_max);
+    config.resumption = Resumption::store(Arc::new(Sessions::new(settings.tls_sessions_max)));
     Ok(config)
 }

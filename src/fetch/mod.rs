@@ -8,6 +8,7 @@
 //! of robots.txt is undone, since its host waits for it.
 
 mod resolve;
+mod sessions;
 mod connect;
 mod failure;
 mod body;

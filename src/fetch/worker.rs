@@ -176,7 +176,8 @@ impl FetchState {
                 self.seat.note(|held| held.stage = Stage::Left { sent_at, ended_at });
                 let max = settings.robots_bytes_max;
                 let completion = classify::completion(&job.lease, &got, oversize, max);
-                self.hand_on(job, got, completion).await;
+                // Boxed when it is needed: every exchange would wait with room for it.
+                Box::pin(self.hand_on(job, got, completion)).await;
             }
         }
     }

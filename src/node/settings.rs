@@ -44,8 +44,6 @@ const FOLLOWED_ALWAYS: [LinkKind; 3] = [LinkKind::Redirect, LinkKind::Sitemap, L
 const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 /// How long a connection may be idle: longer than the delay of most hosts.
 const IDLE: Duration = Duration::from_secs(30);
-/// TLS sessions remembered, in multiples of the connections kept.
-const SESSIONS_PER_SOCKET: usize = 4;
 /// Bodies above this are parsed off the runtime's threads.
 const INLINE_BYTES_MAX: usize = 512 << 10;
 
@@ -270,7 +268,7 @@ pub(super) fn connect(config: &Config) -> ConnectSettings {
         extra_ca_files: config.fetch.extra_ca_files.clone(),
         origins_max: sockets,
         idle: IDLE,
-        tls_sessions_max: sockets.saturating_mul(SESSIONS_PER_SOCKET),
+        tls_sessions_max: sockets,
     }
 }
 

@@ -35,7 +35,8 @@ pub struct WindowRows {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Band {
-    entries: BTreeMap<Place, QueueEntry>,
+    /// Boxed: a node of the map has room for eleven, and most hosts have few.
+    entries: BTreeMap<Place, Box<QueueEntry>>,
     /// The last place read; what lies beyond is on disk only.
     cursor: Option<Place>,
     exhausted: bool,
@@ -95,7 +96,7 @@ impl Window {
             }
             band.exhausted = exhausted;
             for entry in read.into_iter().filter(|entry| !granted(entry.id)) {
-                band.entries.insert((entry.order, entry.id), entry);
+                band.entries.insert((entry.order, entry.id), Box::new(entry));
             }
         }
     }
@@ -108,7 +109,7 @@ impl Window {
         if !read_past {
             return;
         }
-        band.entries.insert(place, entry);
+        band.entries.insert(place, Box::new(entry));
         if band.entries.len() > usize::from(capacity) {
             // The tail goes back to being on disk only.
             band.entries.pop_last();
@@ -138,13 +139,18 @@ impl Window {
         let (at, _) = best?;
         let band = &mut self.bands[at];
         band.credit -= total;
-        band.entries.pop_first().map(|(_, entry)| entry)
+        let (_, entry) = band.entries.pop_first()?;
+        if band.entries.is_empty() {
+            // An emptied map keeps its last node, and most hosts at rest have nothing but that.
+            band.entries = BTreeMap::new();
+        }
+        Some(*entry)
     }
 
     /// Puts an entry back that was popped and not granted.
     pub fn put_back(&mut self, entry: QueueEntry) {
         let band = &mut self.bands[usize::from(entry.band).min(BANDS - 1)];
-        band.entries.insert((entry.order, entry.id), entry);
+        band.entries.insert((entry.order, entry.id), Box::new(entry));
     }
 
     /// How many entries stand before this one in its band.

@@ -79,3 +79,30 @@ async fn what_came_before_the_peer_went_away_is_kept() {
     assert_eq!((text.as_str(), cut), ("half", Some(Truncation::Disconnect)));
     assert_eq!(why.as_deref(), Some("not HTTP as it should be: reset"));
 }
+
+#[test]
+fn room_grows_with_what_has_come_up_to_what_was_announced() {
+    let mut kept = Kept::new(1 << 20);
+    let piece = Bytes::from(vec![b'.'; 1000]);
+    for _ in 0..2 {
+        assert!(kept.takes(&piece, u64::MAX));
+    }
+    assert!(kept.joined.capacity() <= ROOM_FIRST, "{}", kept.joined.capacity());
+    while kept.joined.len() + piece.len() <= 1 << 20 {
+        assert!(kept.takes(&piece, u64::MAX));
+        let most = (kept.joined.len() * ROOM_FACTOR).clamp(ROOM_FIRST, 1 << 20);
+        assert!(kept.joined.capacity() <= most, "{} of {most}", kept.joined.capacity());
+    }
+    assert_eq!(kept.joined.capacity(), 1 << 20);
+}
+
+#[test]
+fn a_small_piece_does_not_keep_the_buffer_it_was_read_into() {
+    let buffer = Bytes::from(vec![b'.'; 4 * COPIED_MAX]);
+    for (length, is_copied) in [(10, true), (COPIED_MAX, true), (COPIED_MAX + 1, false)] {
+        let mut kept = Kept::new(0);
+        assert!(kept.takes(&buffer.slice(..length), u64::MAX));
+        let bytes = kept.into_bytes();
+        assert_eq!((bytes.len(), bytes.as_ptr() != buffer.as_ptr()), (length, is_copied));
+    }
+}

@@ -21,7 +21,7 @@ const UNSENT_RETRY_BASE: Duration = Duration::from_secs(1);
 impl HostMachine {
     /// F6: conditional on the lease; a second completion changes nothing.
     pub(super) fn ended(&mut self, now: Moment, completion: Completion, effects: &mut Effects) {
-        let Some(lease) = self.in_flight.remove(&completion.lease) else {
+        let Some(lease) = self.in_flight.remove(&completion.lease).map(|lease| *lease) else {
             effects.repeated = true;
             return;
         };

@@ -247,7 +247,7 @@ impl HostMachine {
             self.record.requests_today = 0;
         }
         self.record.requests_today += 1;
-        self.in_flight.insert(id, lease.clone());
+        self.in_flight.insert(id, Box::new(lease.clone()));
         let policy = self.settings.fingerprint() ^ u64::from(self.record.overrides.version);
         effects.grant = Some(Grant { lease, set_by, policy });
         self.answer(OfferAnswer::Granted, effects);

@@ -45,7 +45,8 @@ pub struct HostMachine {
     /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
     pub(super) hindered: Option<Hindrance>,
     pub(super) window: Window,
-    pub(super) in_flight: BTreeMap<LeaseId, Lease>,
+    /// Boxed: a node of the map has room for eleven, and most hosts have one.
+    pub(super) in_flight: BTreeMap<LeaseId, Box<Lease>>,
     pub(super) errands: VecDeque<Errand>,
     /// An offer that waits for rows of the queue.
     pub(super) offered: Option<LeaseId>,
@@ -161,7 +162,7 @@ impl HostMachine {
             record.set_by = DelaySource::Start;
         }
         let delay_kept = record.delay;
-        let in_flight = leases.into_iter().map(|lease| (lease.id, lease)).collect();
+        let in_flight = leases.into_iter().map(|lease| (lease.id, Box::new(lease))).collect();
         let mut machine = Self {
             id,
             epoch,
@@ -442,7 +443,7 @@ impl HostMachine {
             self.record.generation = before.generation + 1;
             self.is_row_behind = false;
             self.delay_kept = self.record.delay;
-            let row = Box::new(self.record.row(self.in_flight.values()));
+            let row = Box::new(self.record.row(self.in_flight.values().map(Box::as_ref)));
             effects.changes.push(Change::PutHost(self.id, row));
         }
     }
