@@ -129,8 +129,12 @@ impl Torture {
     }
 }
 
+/// With the usual interval of flushes a kill mostly finds exchanges whose end is not durable; with
+/// a short one it also finds pages that are durable and not parsed.
 async fn killed_again_and_again(seed: u64) {
-    let (dice, web, home) = (SeededDice::new(seed), Web::start().await, Web::home());
+    let flush_interval = if seed.is_multiple_of(2) { "1s" } else { "50ms" };
+    let (dice, web) = (SeededDice::new(seed), Web::start().await);
+    let home = Web::home(flush_interval);
     let (kills, left, late) = (Vec::new(), Vec::new(), Vec::new());
     let mut torture = Torture { dice, web, home, kills, left, late };
     for moment in torture.moments() {
@@ -148,7 +152,8 @@ async fn killed_again_and_again(seed: u64) {
     let parsed_later: Vec<usize> = left.iter().map(|left| left.parsed_later(&web)).collect();
     println!("seed {seed}: {waits} waits over a kill, parsed after a kill: {parsed_later:?}");
     assert!(waits > 0, "no kill fell into a wait that was heard");
-    assert!(parsed_later.iter().any(|pages| *pages > 0), "no kill left a page to be parsed");
+    let is_met = flush_interval == "1s" || parsed_later.iter().any(|pages| *pages > 0);
+    assert!(is_met, "no kill left a page to be parsed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

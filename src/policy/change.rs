@@ -74,7 +74,7 @@ pub enum Change {
     DropDead(UrlId),
     /// For the outbox; numbered by the one writer (O5).
     Emit(Box<CrawlEvent>),
-    /// For the ledger (B2), which also says what is in flight (F5): a grant that has not ended there.
+    /// For the ledger (B2). It also says what is in flight (F5): a grant that has not ended there.
     Record {
         /// When it happened: the ledger is in the order of time.
         at: Timestamp,

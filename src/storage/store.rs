@@ -198,8 +198,8 @@ impl ShardStore {
         self.within("flush", deadline, self.inner.db.flush()).await
     }
 
-    /// Makes everything durable and stops the engine's tasks. What is in memory stays in the log, to
-    /// be replayed: there may be no place for its files before a compaction has ended.
+    /// Makes everything durable and stops the engine's tasks. What is in memory stays in the log,
+    /// to be replayed: there may be no place for its files before a compaction has ended.
     ///
     /// # Errors
     /// As [`ShardStore::flush`]; the store is closed to writers all the same.

@@ -111,8 +111,9 @@ impl Web {
     }
 
     /// A home with a configuration for them.
-    pub(crate) fn home() -> Home {
-        Home::new(&LOCAL.replace("20ms", &format!("{}ms", DELAY.as_millis())))
+    pub(crate) fn home(flush_interval: &str) -> Home {
+        let local = LOCAL.replace("20ms", &format!("{}ms", DELAY.as_millis()));
+        Home::new(&format!("{local}\n[data]\nflush_interval = \"{flush_interval}\"\n"))
     }
 
     fn sites(&self) -> [(&Site, usize); 4] {

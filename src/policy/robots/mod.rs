@@ -3,16 +3,18 @@
 //! In: what came for `/robots.txt`, and the moment it came. Out: whether a path may be requested,
 //! by which line; when to ask again; the record that survives a restart.
 
+mod agents;
 mod parse;
 mod matching;
 mod freshness;
 mod state;
 
+pub(super) use agents::{names, names_everyone};
 pub use freshness::freshness;
 pub use matching::Verdict;
 pub(super) use matching::{Path, Pattern};
 pub use parse::{Group, Rules, Skipped};
-pub(super) use parse::{Key, Line, lines, names, names_everyone, pattern_of, utf8};
+pub(super) use parse::{Key, Line, lines, pattern_of, utf8};
 pub(in crate::policy) use state::retry_delay;
 pub use state::{
     Answered, Decision, FreshKind, LongUnreachable, RobotsAnswer, RobotsSettings, RobotsState,

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use robotstxt::RobotsParseHandler;
 use serde::{Deserialize, Serialize};
 
+use super::agents::{names, names_everyone};
 use super::matching::{Pattern, canonical};
 
 /// Bytes of a line that are read.
@@ -341,7 +342,7 @@ struct Collector<'a> {
     /// `None` until a group names us; an empty group that does still counts.
     named: Option<Draft>,
     everyone: Option<Draft>,
-    /// `Allow` and `Disallow` end a run of user-agent lines; RFC 9309 gives no other line a say, and
+    /// `Allow` and `Disallow` end a run of user-agent lines. RFC 9309 gives no other line a say;
     /// draft-ietf-aipref-attach makes one more line a rule: Content-Usage.
     rule_run: Run,
     /// A Crawl-delay ends it too: sites write a list of `User-agent`, `Crawl-delay` pairs, and
@@ -470,24 +471,6 @@ impl RobotsParseHandler for Collector<'_> {
             draft.crawl_delay = draft.crawl_delay.max(Some(delay));
         }
     }
-}
-
-/// Whether a user-agent line names the product: its token is what comes before the first character
-/// that no token has (`mehman/1.0`, `mehman bot`), or the whole first word for a product whose own
-/// name has such a character.
-pub(in crate::policy) fn names(value: &str, product: &str) -> bool {
-    let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
-    let token = value.split(|c| !is_token(c)).next().unwrap_or_default();
-    let word = value.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
-    let product = product.split('/').next().unwrap_or_default();
-    !product.is_empty()
-        && (token.eq_ignore_ascii_case(product) || word.eq_ignore_ascii_case(product))
-}
-
-/// Whether a user-agent line speaks to everyone.
-pub(in crate::policy) fn names_everyone(value: &str) -> bool {
-    let rest = value.strip_prefix('*');
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
 /// Seconds, with decimals; `None` for anything else.
