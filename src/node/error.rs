@@ -118,6 +118,11 @@ impl NodeError {
     }
 }
 
+/// Names the actor that could not be started.
+pub(super) fn failed(actor: &'static str) -> impl Fn(SpawnErr) -> NodeError {
+    move |why| NodeError::not_started(actor, why)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

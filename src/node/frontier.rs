@@ -9,9 +9,9 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use ractor::{Actor, ActorRef};
 
-use super::error::NodeError;
+use super::error::{NodeError, failed};
 use super::plan::Plan;
-use super::root::{ADDRESS_OWNERS, failed};
+use super::root::ADDRESS_OWNERS;
 use super::settings;
 use super::shards::{self, BegunShard, StartingShard};
 use crate::config::Config;

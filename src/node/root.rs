@@ -16,7 +16,7 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, Supervisio
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-use super::error::NodeError;
+use super::error::{NodeError, failed};
 use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
@@ -196,7 +196,10 @@ impl RootState {
         let (mut starting, mut failure) = (Vec::new(), None);
         while let Some((number, open)) = opened.next().await {
             match open {
-                Ok(open) if failure.is_none() => starting.push(self.begin_shard(open).await?),
+                Ok(open) if failure.is_none() => match self.begin_shard(open).await {
+                    Ok(begun) => starting.push(begun),
+                    Err(error) => failure = Some(error),
+                },
                 Ok(_) => {}
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -212,11 +215,12 @@ impl RootState {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
+        failure.map_or(Ok(()), Err)?;
         shards::begin(started.iter());
-        failure.map_or(Ok(()), Err)
+        Ok(())
     }
 
-    /// its store is open, the outputs are cut to what it has committed, then it grants.
+    /// its store is open, the outputs are cut to what it has committed, then it may start.
     async fn begin_shard(&mut self, open: OpenShard) -> Result<BegunShard, NodeError> {
         let plan = Arc::clone(&self.plan);
         let OpenShard { shard, store, outputs, committed } = open;
@@ -493,8 +497,4 @@ pub(super) fn why_not_started(why: ractor::SpawnErr) -> NodeError {
         why @ (ractor::SpawnErr::ActorAlreadyStarted
         | ractor::SpawnErr::ActorAlreadyRegistered(_)) => failed("root")(why),
     }
-}
-
-pub(super) fn failed(actor: &'static str) -> impl Fn(ractor::SpawnErr) -> NodeError {
-    move |why| NodeError::not_started(actor, why)
 }

@@ -9,9 +9,8 @@ use futures::{Stream, StreamExt as _, stream};
 use ractor::{Actor, ActorCell, ActorRef, SpawnErr};
 use tokio::task::JoinHandle;
 
-use super::error::NodeError;
+use super::error::{NodeError, failed};
 use super::plan::Plan;
-use super::root::failed;
 use super::settings;
 use crate::frontier::{ShardActor, ShardArgs};
 use crate::output::OutputSettings;

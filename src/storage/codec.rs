@@ -112,16 +112,6 @@ pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T,
     }
 }
 
-/// Reads a row whose last field, a list or an option, is younger than the kind: one written before
-/// lacks the byte of an empty one.
-///
-/// # Errors
-/// As [`decode`].
-pub(super) fn decode_grown<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, CodecError> {
-    decode(kind, bytes)
-        .or_else(|failure| decode(kind, &[bytes, &[0]].concat()).map_err(|_| failure))
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -129,10 +119,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{
-        ArchivePointer, CrawlUrl, HostCounts, HostId, HostKey, HostRecord, Timestamp, ToParse,
-        UrlId, UrlVersion, UsageWish,
-    };
+    use crate::types::{HostCounts, HostKey, HostRecord};
 
     fn encoded<T: Serialize>(kind: Kind, row: &T) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -146,33 +133,6 @@ mod tests {
         let bytes = encoded(Kind::Host, &row);
         assert_eq!(bytes[0], ROW_VERSION);
         assert_eq!(decode::<HostRecord>(Kind::Host, &bytes).unwrap(), row);
-    }
-
-    #[test]
-    fn to_parse_rows_of_before_are_read() {
-        let row = ToParse {
-            id: UrlId { host: HostId(1), hash: 2, disambiguator: 0 },
-            version: UrlVersion(1),
-            url: CrawlUrl::parse("http://a.test/").unwrap(),
-            depth: 0,
-            redirects: 0,
-            status: 200,
-            fetched_at: Timestamp::EPOCH,
-            archive: ArchivePointer { file: "a.warc.gz".into(), offset: 0, length: 1 },
-            discovered_from: None,
-            reason: None,
-            attempts: 0,
-            usage: Vec::new(),
-        };
-        let bytes = encoded(Kind::ToParse, &row);
-        let read = |bytes: &[u8]| decode_grown::<ToParse>(Kind::ToParse, bytes);
-        assert_eq!(read(&bytes).unwrap(), row);
-        let (_, before) = bytes.split_last().unwrap();
-        assert_eq!(read(before).unwrap(), row);
-        assert!(read(before.split_last().unwrap().1).is_err());
-        let wish = UsageWish { source: "robots.txt".into(), text: "x: y".into(), at: None };
-        let row = ToParse { usage: vec![wish], ..row };
-        assert_eq!(read(&encoded(Kind::ToParse, &row)).unwrap(), row);
     }
 
     #[test]

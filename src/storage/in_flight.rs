@@ -3,7 +3,7 @@
 //! A grant has no row but that of the ledger. So that a start reads little of it, a named row says
 //! from which time on open grants can be found; every grant is written with one that is not later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::StoreError;
 use super::reads::LedgerPlace;
@@ -38,6 +38,8 @@ impl ShardStore {
     /// A row is damaged or the store does not answer.
     pub async fn open_leases(&self) -> Result<Vec<OpenLease>, StoreError> {
         let mut open: BTreeMap<LeaseId, OpenLease> = BTreeMap::new();
+        // Of grants that lie before, and should an end ever stand before its grant.
+        let mut ended: BTreeSet<LeaseId> = BTreeSet::new();
         let since = self.since().await?;
         let mut after: Option<LedgerPlace> = None;
         loop {
@@ -47,10 +49,16 @@ impl ShardStore {
             for (LedgerPlace { at, lease: id, .. }, row) in rows {
                 match row {
                     LedgerRow::Granted { lease, .. } => {
-                        let lease = Lease::clone(&lease);
-                        open.insert(id, OpenLease { recorded_at: at, lease });
+                        if !ended.remove(&id) {
+                            let lease = Lease::clone(&lease);
+                            open.insert(id, OpenLease { recorded_at: at, lease });
+                        }
                     }
-                    LedgerRow::Ended { lease, .. } => drop(open.remove(&lease)),
+                    LedgerRow::Ended { lease, .. } => {
+                        if open.remove(&lease).is_none() {
+                            ended.insert(lease);
+                        }
+                    }
                 }
             }
         }
@@ -148,6 +156,9 @@ mod tests {
             store.open_leases().await.unwrap().iter().map(|open| open.recorded_at).collect();
         assert_eq!(places, [at(10), at(20)]);
         store.write(Batch::from(vec![ended(1, 10), ended(3, 900)])).await.unwrap();
+        assert_eq!(open_ids(&store).await, [0_u64; 0]);
+        // An end that stands before its grant ends it all the same.
+        store.write(Batch::from(vec![ended(4, 900), granted(4, 950)])).await.unwrap();
         assert_eq!(open_ids(&store).await, [0_u64; 0]);
         store.close(Duration::from_secs(5)).await.unwrap();
     }

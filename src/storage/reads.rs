@@ -87,7 +87,7 @@ impl ShardStore {
     pub async fn robots(&self, id: HostId) -> Result<Option<RobotsRecord>, StoreError> {
         let key = Key::Robots(id);
         let row = self.db().get(key.encode()).await.map_err(StoreError::engine("read"))?;
-        Ok(row.map(|row| codec::decode_grown(key.kind(), &row)).transpose()?)
+        Ok(row.map(|row| codec::decode(key.kind(), &row)).transpose()?)
     }
 
     /// F10: a window over one band of a host's queue, behind `after`; true when nothing is left
@@ -270,7 +270,7 @@ impl ShardStore {
         let seen = after.map(|(id, version)| Key::ToParse(id, version));
         let range = keys::after(Kind::ToParse.range(), seen.as_ref());
         let rows = self.scan(range, limit, Scan::Cold).await?;
-        rows.iter().map(|row| Ok(codec::decode_grown(Kind::ToParse, &row.value)?)).collect()
+        rows.iter().map(|row| Ok(codec::decode(Kind::ToParse, &row.value)?)).collect()
     }
 
     /// F8: dead letters behind `after`.

@@ -15,7 +15,7 @@ pub struct OutputFigures {
     pub name: String,
     /// Its `purpose`.
     pub purpose: String,
-    /// Page records written.
+    /// Page records gathered; twice where an output was opened again before they were committed.
     pub documents: u64,
     /// Pages left out, by the scheme that decided.
     pub left_out: BTreeMap<String, u64>,

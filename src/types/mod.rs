@@ -28,7 +28,7 @@ pub use page::{
 };
 pub use reason::{DelaySource, Reason, SizeLimit, TimeLimit};
 pub use record::{
-    BackoffState, ContentRecord, DeadLetter, ExclusionRecord, HostCounts, HostOverrides,
+    BackoffState, ContentRecord, DeadLetter, ExclusionRecord, Hindrance, HostCounts, HostOverrides,
     HostRecord, LedgerRow, ReservationsRecord, RobotsKept, RobotsRecord, UrlRecord, UrlStatus,
     UrlView, VisitRecord,
 };

@@ -265,7 +265,8 @@ pub struct Document {
 /// R6: one wish on use, as found: the evidence that [`crate::policy::wishes`] judges by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageWish {
-    /// Where it was found: `header`, `meta`, `robots.txt`.
+    /// Where it was found: `header`, `meta`, `robots.txt`, `tdmrep.json`; `bound` where more was
+    /// said than is kept.
     pub source: String,
     /// Its text: the name in lower case and the value as found, or the line of robots.txt as
     /// written; ends with a mark where it was too long to be kept whole.

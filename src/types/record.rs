@@ -144,7 +144,7 @@ pub struct HostRecord {
     /// The day `requests_today` counts for.
     pub budget_day: u32,
     /// Requests of that day, robots included (F11). A row counts those that have ended: the leases
-    /// of the others are rows themselves, and say the rest ([`HostRecord::count_open`]).
+    /// of the others stand in the ledger, and say the rest ([`HostRecord::count_open`]).
     pub requests_today: u64,
     /// What the operator set.
     pub overrides: HostOverrides,
@@ -152,6 +152,21 @@ pub struct HostRecord {
     pub parked: Option<Reason>,
     /// Changes of state so far, the version of its events.
     pub state_changes: u64,
+    /// Why its robots.txt could not be asked for, where that was our failure (R2).
+    pub hindered: Option<Box<Hindrance>>,
+}
+
+/// R2: asking for robots.txt failed on our side: a worker died, the archive refused the answer, the
+/// address may not be connected to. It says nothing of the site, so what is known of its rules
+/// stays as it is, and since they are due, nothing goes out until they have been asked for again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hindrance {
+    /// When it is tried again.
+    pub retry_at: Timestamp,
+    /// Tries in a row.
+    pub tries: u16,
+    /// What went wrong.
+    pub reason: Reason,
 }
 
 impl HostRecord {
@@ -170,7 +185,15 @@ impl HostRecord {
             overrides: HostOverrides::default(),
             parked: None,
             state_changes: 0,
+            hindered: None,
         }
+    }
+
+    /// When it may be asked at the earliest: its clock, what the site asked for, our own trouble.
+    pub fn rests_until(&self) -> Timestamp {
+        let asked = self.site_wait_until.unwrap_or(self.next_allowed_at);
+        let hindered = self.hindered.as_ref().map_or(asked, |hindrance| hindrance.retry_at);
+        self.next_allowed_at.max(asked).max(hindered)
     }
 
     /// What a row of this record says while these leases of the host are open.
@@ -237,6 +260,8 @@ pub struct ReservationsRecord {
     pub expires_at: Timestamp,
     /// Its text, cut at `robots.max_size`; empty where there is none.
     pub text: bytes::Bytes,
+    /// It was longer than is read, so what it keeps back is not known.
+    pub is_cut: bool,
 }
 
 /// What a robots.txt exchange left behind.

@@ -271,9 +271,7 @@ impl Shard {
             if let Some(waking) = self.waking.get_mut(&id) {
                 waking.stale = true;
             } else {
-                let asked = record.site_wait_until.unwrap_or(record.next_allowed_at);
-                let delay = self.opened_at + record.delay;
-                let at = record.next_allowed_at.max(asked).max(delay).max(now);
+                let at = record.rests_until().max(self.opened_at + record.delay).max(now);
                 self.ready.hasten(id, at);
             }
             self.asleep.remember(id, record, counts);

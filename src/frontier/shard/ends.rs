@@ -73,6 +73,7 @@ impl Shard {
     pub(super) fn leases_ended(&mut self, told: Vec<Told>) {
         for Told { ended, to_parse } in told {
             let Some(end) = ended else { continue };
+            self.unmarked = true;
             let arrived = self.arriving.remove(&end.lease);
             self.ends.remove(&end.lease);
             let Some(granted) = self.leases.remove(&end.lease) else { continue };

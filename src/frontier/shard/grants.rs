@@ -5,8 +5,8 @@
 //!   ended: whoever reads the queue leaves out what is leased, and a lease that comes back has
 //!   nothing to put back.
 //! - G-3 Only a durable lease is sent (I7).
-//! - G-4 Grants stand in the ledger in the order in which they are written, and a row beside it is
-//!   never later than the oldest that is open.
+//! - G-4 A row beside the ledger is never later than the oldest grant that is open, by the times
+//!   that they have there.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -115,6 +115,10 @@ impl Shard {
         if granted.stage != Stage::Permitting {
             return;
         }
+        if granted.lease.expires_at <= at {
+            // Its host ends it, or has: an end must not stand before its grant in the ledger.
+            return;
+        }
         let Some(not_before) = not_before else {
             return self.give_up(lease, Outcome::Cancelled, Reason::Stopping);
         };
@@ -142,11 +146,11 @@ impl Shard {
     }
 
     /// G-4: a start reads the ledger from the oldest open grant on, not from its beginning.
-    fn mark_open(&mut self, now: Timestamp) {
+    pub(super) fn mark_open(&mut self, now: Timestamp) {
         if self.marked_at.is_some_and(|at| now < at + MARK_EVERY) {
             return;
         }
-        self.marked_at = Some(now);
+        (self.marked_at, self.unmarked) = (Some(now), false);
         let recorded = self.leases.values().filter_map(|granted| granted.recorded_at);
         self.put([open_since(recorded.fold(now, Timestamp::min))]);
     }

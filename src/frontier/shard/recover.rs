@@ -19,8 +19,7 @@ use crate::protocol::shard::{StoreFault, StoreReply};
 use crate::storage::{Filter, Fingerprints, OpenLease, StoreError};
 use crate::supervise::Alarm;
 use crate::types::{
-    EventSeq, HostCounts, HostKey, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, Timestamp,
-    UrlId,
+    EventSeq, HostCounts, HostKey, HostRecord, Lease, LedgerRow, Outcome, Timestamp, UrlId,
 };
 
 /// Hosts are read in pages of this many.
@@ -132,6 +131,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         held_until: None,
         next_lease: 0,
         marked_at: None,
+        unmarked: false,
         arriving: BTreeMap::new(),
         ends: BTreeMap::new(),
         fingerprints: Fingerprints::new(settings.fingerprints, secret),
@@ -217,8 +217,7 @@ impl Shard {
         add(&mut self.totals.counts, counts);
         *self.domain_urls.entry(record.key.domain().into()).or_default() += counts.known;
         if counts.queued > 0 {
-            let asked = record.site_wait_until.unwrap_or(record.next_allowed_at);
-            let at = record.next_allowed_at.max(asked).max(self.opened_at + record.delay);
+            let at = record.rests_until().max(self.opened_at + record.delay);
             self.ready.set(id, Some(at));
             self.note_found_waiting(id, record, counts.queued, at);
         } else if let Some(asked) = record.site_wait_until.filter(|_| counts.deferred > 0) {
@@ -249,7 +248,8 @@ impl Shard {
         self.leases.insert(id, Granted { host, lease, stage, recorded_at, set_by, policy: 0 });
     }
 
-    /// F5: a lease that the process before did not end comes back, without a failed try.
+    /// F5: a lease that the process before did not end comes back, without a failed try. Its entry
+    /// is still in the queue.
     fn take_back(&mut self, open: OpenLease) {
         let OpenLease { recorded_at, lease } = open;
         let now = self.opened_at;
@@ -263,9 +263,6 @@ impl Shard {
         // Behind its grant also where the clock was set back, so that it is not found again.
         let at = now.max(recorded_at);
         self.put([Change::Record { at, lease: lease.id, row: Box::new(row) }]);
-        if lease.kind == LeaseKind::Page {
-            self.put([Change::Enqueue(Box::new(lease.entry))]);
-        }
         let host = self.host_id(&lease.host);
         self.ready.hasten(host, now);
     }

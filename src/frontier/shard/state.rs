@@ -100,8 +100,9 @@ pub struct Shard {
     /// A cap on the whole crawl holds all hosts back until then (F11).
     pub(super) held_until: Option<Timestamp>,
     pub(super) next_lease: u32,
-    /// When it was last written since when grants are open.
+    /// When it was last written since when grants are open, and whether the ledger has grown since.
     pub(super) marked_at: Option<Timestamp>,
+    pub(super) unmarked: bool,
     /// Responses whose completion is with their host.
     pub(super) arriving: BTreeMap<LeaseId, (Box<Response>, Permit)>,
     /// Completions that their hosts have not taken yet: told again to a host that failed (A1).
@@ -228,7 +229,7 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Granted {
     pub(super) host: HostId,
-    /// Shared from the moment it is written: row, ledger and job are one.
+    /// Shared from the moment it is written: the ledger's row and the job are one.
     pub(super) lease: Arc<Lease>,
     pub(super) stage: Stage,
     /// Its time in the ledger, from the moment it is written.
@@ -348,6 +349,9 @@ impl Shard {
             self.looked_at = now;
             self.domains.sweep(now);
             self.expire_leases(now);
+            if self.unmarked {
+                self.mark_open(now);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::frontier::testing::{Reply, Rig, Setting, Web, assert_polite, open_web, secs};
+use crate::frontier::testing::{Reply, Rig, Setting, Web, assert_polite, at, open_web, secs};
 use crate::policy::change::Change;
 use crate::protocol::shard::Admission;
 use crate::types::{LeaseKind, Outcome};
@@ -74,6 +74,37 @@ async fn a_killed_shard_loses_nothing_it_acknowledged() {
         }
         assert!(fetched.values().all(|times| *times == 1), "O5: {fetched:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_hung_when_its_shard_was_killed_is_taken_back_once() {
+    let web: Web = Arc::new(|lease| match (&lease.kind, lease.host.host()) {
+        (LeaseKind::Robots { .. }, _) => Reply::of(Outcome::ClientError),
+        (LeaseKind::Page, "slow.test") => Reply { took: secs(200), ..Reply::of(Outcome::Ok) },
+        (LeaseKind::Page, _) => Reply::of(Outcome::Ok),
+    });
+    let mut rig = Rig::crawling(Setting::default(), web).await;
+    rig.admit_paths("slow.test", 1).await;
+    rig.admit_paths("a.test", 20).await;
+    rig.until_visits(15, secs(60)).await;
+    rig.kill().await;
+    let store = rig.store(0).await;
+    let open = store.open_leases().await.unwrap();
+    let hung: Vec<&str> = open.iter().map(|open| open.lease.host.host()).collect();
+    assert!(hung.contains(&"slow.test"), "its grant is older than many others: {hung:?}");
+    store.close(secs(10)).await.unwrap();
+    rig.open().await;
+    rig.until_visits(16, secs(60)).await;
+    rig.pass(secs(3)).await;
+    rig.kill().await;
+    let rows = async |rig: &Rig| {
+        let store = rig.store(0).await;
+        let rows = store.ledger(at(0), crate::types::Timestamp::NEVER, None, 1000).await.unwrap();
+        store.close(secs(10)).await.unwrap();
+        let ended = |lease| rows.iter().filter(|(place, _)| place.lease == lease).count();
+        open.iter().map(|open| ended(open.lease.id)).collect::<Vec<_>>()
+    };
+    assert!(rows(&rig).await.iter().all(|rows| *rows == 2), "granted once, ended once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::effects::{Effects, Errand};
-use super::machine::{Hindrance, HostMachine, RobotsAsking};
+use super::machine::{HostMachine, RobotsAsking};
 use super::wishes::is_for_reservations;
 use crate::policy::backoff;
 use crate::policy::change::Change;
@@ -11,8 +11,9 @@ use crate::policy::politeness::{Delay, delay_after};
 use crate::policy::retry::{AfterFailure, after_failure};
 use crate::policy::robots::{self, RobotsAnswer};
 use crate::types::{
-    Completion, CrawlEvent, DeadLetter, Happening, Lease, LeaseKind, LedgerRow, Moment, Outcome,
-    Reason, RobotsRecord, Subject, Timestamp, ToParse, UrlId, UrlStatus, UrlVersion, VisitRecord,
+    Completion, CrawlEvent, DeadLetter, Happening, Hindrance, Lease, LeaseKind, LedgerRow, Moment,
+    Outcome, Reason, RobotsRecord, Subject, Timestamp, ToParse, UrlId, UrlStatus, UrlVersion,
+    VisitRecord,
 };
 
 /// The first wait after a request for robots.txt that never left us.
@@ -28,8 +29,7 @@ impl HostMachine {
         debug_assert_eq!(lease.entry.version, completion.version, "I5: the version of the lease");
         self.move_clock(now, &completion, effects);
         effects.changes.push(Change::Record {
-            // Behind its grant, whatever the clocks of others say: what is in flight is read so.
-            at: completion.ended_at.max(lease.granted_at),
+            at: completion.ended_at,
             lease: lease.id,
             row: Box::new(LedgerRow::Ended {
                 lease: lease.id,
@@ -245,15 +245,15 @@ impl HostMachine {
     /// R2: we failed, not the site: its rules stay as they were and are asked for again. Where the
     /// site was bothered, or an address refused, the tries are as far apart as those of a file
     /// that is unreachable.
-    fn robots_hindered(&mut self, now: Moment, completion: &Completion) {
-        let tries = self.hindered.as_ref().map_or(0, |hindrance| hindrance.tries);
+    pub(super) fn robots_hindered(&mut self, now: Moment, completion: &Completion) {
+        let tries = self.record.hindered.as_ref().map_or(0, |hindrance| hindrance.tries);
         let unsent = completion.outcome == Outcome::Cancelled && completion.sent_at.is_none();
         let base = if unsent { UNSENT_RETRY_BASE } else { self.settings.robots.retry_base };
-        self.hindered = Some(Hindrance {
+        self.record.hindered = Some(Box::new(Hindrance {
             retry_at: now.at + robots::retry_delay(now, tries, base),
             tries: tries.saturating_add(1),
             reason: completion.reason.clone().unwrap_or(Reason::RobotsNeeded),
-        });
+        }));
     }
 
     /// R3, F4: a Crawl-delay holds from the answer that brought it, so for the first page as well.
@@ -308,13 +308,16 @@ impl HostMachine {
         answer: RobotsAnswer,
         effects: &mut Effects,
     ) {
-        self.hindered = None;
+        self.record.hindered = None;
+        self.robots_unused = true;
         let is_file = matches!(&answer, RobotsAnswer::Status { code: 200..=299, .. });
         // I2: it decides from when it came, however late we hear of it.
         let came = Moment::new(ended_at.min(now.at), now.dice);
         let answered = self.robots.answer(came, answer, &self.settings.robots);
         self.obey_crawl_delay(now, ended_at);
-        self.robots.hold_for(self.ready_at(), &self.settings.robots);
+        // I3: a site that asks for a delay has asked.
+        effects.urgent |= self.robots.crawl_delay().is_some();
+        self.robots.hold_for(self.ready_at());
         if let Some(rules) = self.robots.rules().filter(|_| is_file) {
             effects.sitemaps = rules.sitemaps().to_vec();
         }
@@ -348,7 +351,7 @@ fn tries(lease: &Lease, status: UrlStatus) -> u8 {
 }
 
 /// Whether an exchange failed on our side: what the site would have said is not known.
-fn is_ours(completion: &Completion) -> bool {
+pub(super) fn is_ours(completion: &Completion) -> bool {
     matches!(completion.outcome, Outcome::Cancelled | Outcome::EgressRefused)
         || completion.reason == Some(Reason::LeaseExpired)
 }

@@ -74,7 +74,7 @@ impl HostMachine {
         if until <= at {
             return None;
         }
-        let hindered = self.hindered.as_ref().filter(|hindered| hindered.retry_at == until);
+        let hindered = self.record.hindered.as_ref().filter(|hindered| hindered.retry_at == until);
         if let Some(hindered) = hindered {
             return Some(hindered.reason.clone());
         }
@@ -130,7 +130,13 @@ impl HostMachine {
 
     /// R2: robots.txt comes first. True when it is asked for here.
     fn ask_for_robots(&mut self, now: Moment, lease: LeaseId, effects: &mut Effects) -> bool {
-        let needed = !self.window.is_exhausted() && self.robots.is_due(self.departure(now));
+        let departure = self.departure(now);
+        if self.robots_unused && self.robots.is_due(departure) {
+            // Its turn came late, as on a crawl with more hosts than it can visit in the time that
+            // answers last: asked again each time, no page would ever go.
+            self.robots.hold_for(departure);
+        }
+        let needed = !self.window.is_exhausted() && self.robots.is_due(departure);
         if needed && let Ok(url) = CrawlUrl::parse(&format!("{}/robots.txt", self.record.key)) {
             let errand = Errand { for_host: self.record.key.clone(), url, hops: 0 };
             self.grant_robots(now, lease, errand, effects);
@@ -247,6 +253,9 @@ impl HostMachine {
             self.record.requests_today = 0;
         }
         self.record.requests_today += 1;
+        if lease.kind == LeaseKind::Page {
+            (self.robots_unused, self.reservations_unused) = (false, false);
+        }
         self.in_flight.insert(id, Box::new(lease.clone()));
         let policy = self.settings.fingerprint() ^ u64::from(self.record.overrides.version);
         effects.grant = Some(Grant { lease, set_by, policy });

@@ -26,7 +26,7 @@ use crate::types::{
     LeaseId, Moment, Outcome, QueueEntry, Reason, ReservationsRecord, Timestamp, UrlId,
 };
 
-/// Errands of other hosts that wait at once; more are answered as unreachable.
+/// Errands of other hosts that wait at once; more come back as cancelled.
 pub(super) const ERRANDS_MAX: usize = 64;
 
 /// The machine of one host.
@@ -42,8 +42,11 @@ pub struct HostMachine {
     /// What robots.txt and reservations in force say on use, once a page has come.
     pub(super) site_wishes: Option<Box<SiteWishesRead>>,
     pub(super) asking: RobotsAsking,
-    /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
-    pub(super) hindered: Option<Hindrance>,
+    /// robots.txt has been answered and no page has gone since: the answer decides the next one,
+    /// however late that comes within its day.
+    pub(super) robots_unused: bool,
+    /// The same of reservations.
+    pub(super) reservations_unused: bool,
     pub(super) window: Window,
     /// Boxed: a node of the map has room for eleven, and most hosts have one.
     pub(super) in_flight: BTreeMap<LeaseId, Box<Lease>>,
@@ -79,19 +82,6 @@ pub(super) enum RobotsAsking {
     Hop(Errand),
     /// A redirect to another host: that host fetches it; given up at the deadline.
     Away { hops: u8, deadline: Timestamp },
-}
-
-/// R2: asking for robots.txt failed on our side: a worker died, the archive refused the answer, the
-/// address may not be connected to. It says nothing of the site, so what is known of its rules
-/// stays as it is, and since they are due, nothing goes out until they have been asked for again.
-/// A restart forgets it and asks at once.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Hindrance {
-    /// When it is tried again.
-    pub(super) retry_at: Timestamp,
-    /// Tries in a row.
-    pub(super) tries: u16,
-    pub(super) reason: Reason,
 }
 
 /// What a machine is woken from.
@@ -130,6 +120,8 @@ pub struct HostSnapshot {
     pub robots: RobotsState,
     /// The window.
     pub window: Window,
+    /// Whether robots.txt, and reservations, were answered and no page has gone since.
+    pub unused: (bool, bool),
 }
 
 impl HostMachine {
@@ -148,6 +140,8 @@ impl HostMachine {
             opened_at,
         } = seed;
         let snapshot = snapshot.filter(|snapshot| snapshot.generation == record.generation);
+        let unused = snapshot.as_ref().map(|snapshot| snapshot.unused).unwrap_or_default();
+        let (robots_unused, reservations_unused) = unused;
         let (robots, window) = match snapshot {
             Some(snapshot) if snapshot.counts == counts && leases.is_empty() => {
                 (snapshot.robots, snapshot.window)
@@ -172,7 +166,8 @@ impl HostMachine {
             reservations,
             site_wishes: None,
             asking: RobotsAsking::No,
-            hindered: None,
+            robots_unused,
+            reservations_unused,
             window,
             in_flight,
             errands: VecDeque::new(),
@@ -244,6 +239,7 @@ impl HostMachine {
             counts,
             robots: self.robots.clone(),
             window: self.window.clone(),
+            unused: (self.robots_unused, self.reservations_unused),
         }
     }
 
@@ -310,7 +306,7 @@ impl HostMachine {
 
     /// When robots.txt is asked for again after we failed to.
     pub(super) fn hindered_until(&self) -> Option<Timestamp> {
-        self.hindered.as_ref().map(|hindrance| hindrance.retry_at)
+        self.record.hindered.as_ref().map(|hindrance| hindrance.retry_at)
     }
 
     /// Robots that cannot be had and leave no good copy: nothing until the next try, or until they

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::completing::is_ours;
 use super::effects::{Effects, Errand};
 use super::machine::{HostMachine, RobotsAsking};
 use crate::policy::change::Change;
@@ -44,10 +45,10 @@ pub(super) fn is_for_reservations(url: &CrawlUrl) -> bool {
 }
 
 impl SiteWishesRead {
-    fn new(text: Bytes, product: &str, reserved: Bytes) -> Self {
+    fn new(text: Bytes, product: &str, reserved: Bytes, is_cut: bool) -> Self {
         Self {
             wishes: SiteWishes::read(&text, product),
-            reservations: Reservations::read(&reserved),
+            reservations: Reservations::read(&reserved, is_cut),
             text,
             product: product.to_owned(),
             reserved,
@@ -72,11 +73,12 @@ impl HostMachine {
         if text.is_empty() && reserved.is_empty() {
             return Vec::new();
         }
+        let is_cut = kept.is_some_and(|kept| kept.is_cut);
         let reserved_at = kept.map(|kept| kept.fetched_at);
         let product = self.settings.robots.product.as_str();
         let read = match self.site_wishes.take() {
             Some(read) if read.is_of(&text, product, &reserved) => read,
-            Some(_) | None => Box::new(SiteWishesRead::new(text, product, reserved)),
+            Some(_) | None => Box::new(SiteWishesRead::new(text, product, reserved, is_cut)),
         };
         let path = url.path_and_query();
         let mut usage = read.wishes.of(path, self.robots_said_at());
@@ -102,7 +104,9 @@ impl HostMachine {
         let is_kept = kept.is_some_and(|kept| kept.fetched_at <= at && at < kept.expires_at);
         let may_be_asked =
             || matches!(self.robots.decide(at, WELL_KNOWN, settings), Decision::Allow { .. });
-        settings.reservations && !is_kept && may_be_asked()
+        // As with robots.txt: what was answered lets at least one page go, however late.
+        let is_unused = self.reservations_unused && kept.is_some_and(|kept| kept.fetched_at <= at);
+        settings.reservations && !is_kept && !is_unused && may_be_asked()
     }
 
     /// Asks for them on the lease that was offered.
@@ -118,7 +122,8 @@ impl HostMachine {
         self.grant_robots(now, lease, errand, effects);
     }
 
-    /// What came; a failure leaves the copy before in force.
+    /// What came. Only an answer of the site replaces the copy before: a failure leaves it in force
+    /// for an hour, and one of ours says nothing at all.
     pub(super) fn reservations_ended(
         &mut self,
         now: Moment,
@@ -126,16 +131,44 @@ impl HostMachine {
         effects: &mut Effects,
     ) {
         self.asking = RobotsAsking::No;
+        if is_ours(&completion) {
+            return self.robots_hindered(now, &completion);
+        }
+        self.record.hindered = None;
+        self.reservations_unused = true;
         let came = completion.ended_at.min(now.at);
-        let is_file = matches!(completion.outcome, Outcome::Ok | Outcome::Truncated)
-            && matches!(completion.status, Some(200..=299));
-        let (text, kept_for) = if completion.outcome.is_retried() {
-            let before = self.reservations.take();
-            (before.map(|before| before.text).unwrap_or_default(), FAILED_FOR)
-        } else {
-            (completion.robots_body.filter(|_| is_file).unwrap_or_default(), KEPT_FOR)
+        let record = match completion.outcome {
+            Outcome::Ok | Outcome::Truncated => {
+                let is_file = matches!(completion.status, Some(200..=299));
+                let text = completion.robots_body.filter(|_| is_file).unwrap_or_default();
+                let is_cut = completion.outcome == Outcome::Truncated && is_file;
+                ReservationsRecord { fetched_at: came, expires_at: came + KEPT_FOR, text, is_cut }
+            }
+            Outcome::ClientError | Outcome::Redirect => ReservationsRecord {
+                fetched_at: came,
+                expires_at: came + KEPT_FOR,
+                text: Bytes::new(),
+                is_cut: false,
+            },
+            Outcome::NotModified
+            | Outcome::ServerError
+            | Outcome::RobotsRefused
+            | Outcome::RateLimited
+            | Outcome::Timeout
+            | Outcome::Dns
+            | Outcome::Connect
+            | Outcome::Tls
+            | Outcome::Protocol
+            | Outcome::TooLarge
+            | Outcome::UnwantedType
+            | Outcome::Decode
+            | Outcome::EgressRefused
+            | Outcome::Cancelled => {
+                let before = self.reservations.take().map(|before| (before.text, before.is_cut));
+                let (text, is_cut) = before.unwrap_or_default();
+                ReservationsRecord { fetched_at: came, expires_at: came + FAILED_FOR, text, is_cut }
+            }
         };
-        let record = ReservationsRecord { fetched_at: came, expires_at: came + kept_for, text };
         self.reservations = Some(Box::new(record));
         if let Some(mut record) = self.robots.to_record() {
             record.reservations = self.reservations.clone();

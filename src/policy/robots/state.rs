@@ -209,11 +209,11 @@ impl RobotsState {
     /// Else a host that wants longer waits than an answer lasts would be asked for its robots.txt
     /// for ever, and for no page: an answer lasts some minutes beyond `next`, within its day (I2),
     /// and where a good copy serves on, the delay of the next try runs from `next`.
-    pub fn hold_for(&mut self, next: Timestamp, settings: &RobotsSettings) {
+    /// That also goes before `robots.cache`: shorter than a host's wait, it would mean the same.
+    pub fn hold_for(&mut self, next: Timestamp) {
         match self {
             Self::Fresh { fetched_at, until, .. } => {
-                let latest = *fetched_at + settings.cache.min(CACHE_MAX);
-                *until = (*until).max(next + CACHE_MIN).min(latest.max(*until));
+                *until = (*until).max(next + CACHE_MIN).min(*fetched_at + CACHE_MAX);
             }
             Self::Unreachable { asked_at, retry_at, last_good: Some(_), .. } => {
                 *retry_at = (*retry_at).max(next + retry_at.since(*asked_at));
@@ -399,8 +399,18 @@ fn within(text: Bytes, max: usize) -> Bytes {
         return text;
     }
     let kept = text.slice(..max);
-    let end = memchr::memrchr2(b'\n', b'\r', &kept).map_or(0, |at| at + 1);
-    kept.slice(..end)
+    let (newline, carriage_return) = match *kept {
+        [0xFF, 0xFE, ..] => ([b'\n', 0], [b'\r', 0]),
+        [0xFE, 0xFF, ..] => ([0, b'\n'], [0, b'\r']),
+        _ => {
+            let end = memchr::memrchr2(b'\n', b'\r', &kept).map_or(0, |at| at + 1);
+            return kept.slice(..end);
+        }
+    };
+    // UTF-16: the same octets stand in other characters too.
+    let (units, _) = kept.as_chunks::<2>();
+    let last = units.iter().rposition(|unit| *unit == newline || *unit == carriage_return);
+    kept.slice(..last.map_or(0, |at| 2 * (at + 1)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::evidence::keep;
+use super::evidence::{keep, keep_note};
 use crate::policy::robots::{Path, Pattern};
 use crate::types::{Timestamp, UsageWish};
 
@@ -17,7 +17,11 @@ pub(super) const WELL_KNOWN: &str = "tdmrep.json";
 
 /// The rules of one file, in its order.
 #[derive(Clone, Debug, Default)]
-pub struct Reservations(Vec<Rule>);
+pub struct Reservations {
+    rules: Vec<Rule>,
+    /// A list that was longer than is read: it is taken to keep back everything (W-3).
+    is_cut: bool,
+}
 
 #[derive(Clone, Debug)]
 struct Rule {
@@ -60,25 +64,30 @@ pub(super) fn may_be_mined(text: &str) -> Option<bool> {
 }
 
 impl Reservations {
-    /// Reads a file. Rules without location or value are passed over.
-    pub fn read(text: &Bytes) -> Self {
+    /// Reads a file, which may have been cut. Rules without location or value are passed over.
+    pub fn read(text: &Bytes, is_cut: bool) -> Self {
+        let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii_start();
         let Ok(rules) = serde_json::from_slice::<Vec<&RawValue>>(text) else {
-            return Self::default();
+            // A page that is served at every path may be long as well.
+            return Self { rules: Vec::new(), is_cut: is_cut && text.starts_with(b"[") };
         };
         let rules = rules.into_iter().filter_map(|rule| {
             let location = Written::read(rule.get())?.location;
             let location = Pattern::read(location.as_bytes());
             Some(Rule { location, text: rule.get().to_owned() })
         });
-        Self(rules.collect())
+        Self { rules: rules.collect(), is_cut }
     }
 
     /// What it says of `/path?query`, said at `at`.
     pub fn of(&self, path_and_query: &str, at: Option<Timestamp>) -> Vec<UsageWish> {
         let mut kept = Vec::new();
-        if !self.0.is_empty() {
+        if self.is_cut {
+            keep_note(&mut kept, at);
+        }
+        if !self.rules.is_empty() {
             let path = Path::new(path_and_query);
-            if let Some(rule) = self.0.iter().find(|rule| path.matches(&rule.location)) {
+            if let Some(rule) = self.rules.iter().find(|rule| path.matches(&rule.location)) {
                 keep(&mut kept, WELL_KNOWN, &rule.text, at);
             }
         }

@@ -178,7 +178,7 @@ fn the_first_rule_of_the_well_known_file_that_matches_counts() {
         {"location": "/x"}, {"tdm-reservation": 1}, 7, {"location": "/x", "tdm-reservation": 3},
         {"location": "/directory-a/open/", "tdm-reservation": 0}
     ]"#;
-    let file = Reservations::read(&Bytes::from(file));
+    let file = Reservations::read(&Bytes::from(file), false);
     for (path, expected) in [
         ("/directory-a/1", "-nn-"),
         ("/directory-a/open/1", "-nn-"),
@@ -190,12 +190,24 @@ fn the_first_rule_of_the_well_known_file_that_matches_counts() {
         assert_eq!(verdicts(&file.of(path, None)), expected, "{path}");
     }
     for none in ["", "<!doctype html>", "{}", "[", "[[[[", "7", "\u{feff}[]"] {
-        let file = Reservations::read(&Bytes::from(none));
+        let file = Reservations::read(&Bytes::from(none), false);
         assert!(file.of("/", None).is_empty(), "{none}");
     }
     let long = format!(r#"[{{"location": "/{}*", "tdm-reservation": 0}}]"#, "*".repeat(5_000));
-    let kept = Reservations::read(&Bytes::from(long)).of("/", None);
+    let kept = Reservations::read(&Bytes::from(long), false).of("/", None);
     assert_eq!(verdicts(&kept), "-nn-", "what is cut refuses");
+}
+
+#[test]
+fn a_mark_in_front_hides_no_reservation_and_a_cut_list_keeps_back_everything() {
+    let rule = r#"[{"location": "/", "tdm-reservation": 1}]"#;
+    let marked = Bytes::from(format!("\u{feff}{rule}"));
+    assert_eq!(verdicts(&Reservations::read(&marked, false).of("/", None)), "-nn-");
+    let half = Bytes::from(r#" [{"location": "/a", "tdm-reservation": 0}, {"loc"#);
+    assert_eq!(verdicts(&Reservations::read(&half, false).of("/b", None)), "----");
+    assert_eq!(verdicts(&Reservations::read(&half, true).of("/b", None)), "nnn-");
+    let page = Bytes::from("<!doctype html><p>a long page that every path leads to");
+    assert_eq!(verdicts(&Reservations::read(&page, true).of("/b", None)), "----");
 }
 
 #[test]

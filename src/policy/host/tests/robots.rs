@@ -385,3 +385,56 @@ fn a_host_that_asks_for_days_is_asked_for_its_file_alone() {
         bench.answer_robots(&lease, "User-agent: *\nCrawl-delay: 172800\n");
     }
 }
+
+#[test]
+fn a_page_follows_every_file_however_late_the_hosts_turn_comes() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1", "/2", "/3"]);
+    let mut kinds = String::new();
+    for turn in 0..6 {
+        let lease = bench.next_lease();
+        let robots = matches!(lease.kind, LeaseKind::Robots { .. });
+        kinds.push(if robots { 'r' } else { 'p' });
+        let mut completion = bench.completion(&lease, 0, Outcome::Ok);
+        if robots {
+            completion.robots_body = Some(ALLOW.into());
+            completion.max_age = Some(secs(0));
+        }
+        bench.ended(completion);
+        // More hosts are ahead of it than are visited while the answer lasts.
+        bench.now = bench.now + secs(2_000);
+        if turn % 2 == 0 {
+            bench.rest_and_wake();
+        }
+    }
+    assert_eq!(kinds, "rprprp", "a page for every file, not files alone");
+}
+
+#[test]
+fn tries_after_our_own_failures_grow_also_over_the_rest_of_the_host() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    for wait in [30, 60, 120] {
+        let lease = bench.next_lease();
+        fail(&mut bench, &lease, Outcome::Cancelled, Reason::WorkerDied, true);
+        bench.rest_and_wake();
+        assert_eq!(retry_at(&bench), bench.now.max(lease.not_before) + secs(wait));
+        assert_eq!(bench.row.rests_until(), retry_at(&bench), "a new link does not wake it before");
+        assert_eq!(bench.withheld(), Some(Reason::WorkerDied));
+    }
+    let lease = bench.next_lease();
+    bench.answer_robots(&lease, ALLOW);
+    assert_eq!(bench.row.hindered, None);
+}
+
+#[test]
+fn a_crawl_delay_is_durable_at_once() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let lease = bench.granted();
+    assert!(bench.answer_robots(&lease, "User-agent: *\nCrawl-delay: 30\n").urgent, "I3");
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let lease = bench.granted();
+    assert!(!bench.answer_robots(&lease, ALLOW).urgent);
+}

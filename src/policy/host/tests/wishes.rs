@@ -137,3 +137,70 @@ fn a_robots_txt_that_redirects_to_the_file_is_still_robots_txt() {
     assert_eq!(bench.withheld(), None, "its rules are obeyed");
     assert_eq!(bench.sleeping.len(), 1);
 }
+
+#[test]
+fn a_page_follows_every_try_of_a_file_that_fails_on_a_slow_host() {
+    let slow = "User-agent: *\nCrawl-delay: 7200\n";
+    let mut bench = Bench::with_rules(asking(), slow, &["/1", "/2", "/3"]);
+    let mut kinds = String::new();
+    for _ in 0..6 {
+        let lease = bench.next_lease();
+        let page = lease.kind == LeaseKind::Page;
+        kinds.push(if page { 'p' } else { 'f' });
+        if page {
+            bench.answer(&lease, 0, Outcome::Ok);
+        } else {
+            bench.answer_robots_status(&lease, 500);
+        }
+        bench.rest_and_wake();
+    }
+    assert_eq!(kinds, "fpfpfp");
+}
+
+#[test]
+fn only_the_site_takes_a_reservation_back() {
+    for (outcome, asked_after) in [
+        (Outcome::Cancelled, 1),
+        (Outcome::EgressRefused, 30),
+        (Outcome::TooLarge, 3_600),
+        (Outcome::UnwantedType, 3_600),
+        (Outcome::Decode, 3_600),
+    ] {
+        let mut bench = Bench::with_rules(asking(), ALLOW, &["/1"]);
+        let lease = file(&mut bench);
+        bench.answer_robots(&lease, &format!("[{RULE}]"));
+        let page = bench.next_lease();
+        bench.answer(&page, 0, Outcome::Ok);
+        bench.now = bench.now + secs(86_400);
+        bench.admit(&["/2"]);
+        let robots = bench.next_lease();
+        bench.answer_robots(&robots, ALLOW);
+        let lease = file(&mut bench);
+        let mut completion = bench.completion(&lease, 0, outcome);
+        if outcome == Outcome::Cancelled {
+            completion.sent_at = None;
+        }
+        completion.status = None;
+        bench.ended(completion);
+        if asked_after < 3_600 {
+            let again = file(&mut bench);
+            assert!(again.not_before >= lease.not_before + secs(asked_after), "{outcome}");
+            bench.answer(&again, 0, Outcome::Timeout);
+        }
+        let page = bench.next_lease();
+        assert_eq!(usage(&bench.answer(&page, 0, Outcome::Ok)).len(), 1, "{outcome}");
+    }
+}
+
+#[test]
+fn a_list_that_was_cut_keeps_back_everything() {
+    let mut bench = Bench::with_rules(asking(), ALLOW, &["/1"]);
+    let lease = file(&mut bench);
+    let mut completion = bench.completion(&lease, 0, Outcome::Truncated);
+    completion.status = Some(200);
+    completion.robots_body = Some(RULE.replace("{", "[{").into());
+    bench.ended(completion);
+    let page = bench.next_lease();
+    let effects = bench.answer(&page, 0, Outcome::Ok);
+    assert_eq!(usage(&effects)[0].source, "bound");
+}

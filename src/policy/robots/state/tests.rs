@@ -238,17 +238,17 @@ fn an_answer_lasts_beyond_the_next_request_within_its_day() {
         (Duration::ZERO, 5 * MINUTE),
     ] {
         let mut state = after(&[(Duration::ZERO, short.clone())]);
-        state.hold_for(start() + next, &settings);
+        state.hold_for(start() + next);
         assert_eq!(state.due_at(), Some(start() + due), "{next:?}");
     }
     // A copy that serves on while the file is unreachable has no day of its own.
     let mut state = after(&[(Duration::ZERO, status(200, REFUSES_A)), (DAY, failed())]);
-    state.hold_for(start() + 3 * DAY, &settings);
+    state.hold_for(start() + 3 * DAY);
     assert_eq!(state.due_at(), Some(start() + 3 * DAY + settings.retry_base));
     assert_eq!(decide(&state, 3 * DAY, "/b"), ALLOW);
     // Where none is left, the next try is not put off.
     let mut state = after(&[(Duration::ZERO, failed())]);
-    state.hold_for(start() + 3 * DAY, &settings);
+    state.hold_for(start() + 3 * DAY);
     assert_eq!(state.due_at(), Some(start() + settings.retry_base));
 }
 
