@@ -12,9 +12,10 @@ use ractor::{Actor, ActorRef};
 use super::error::NodeError;
 use super::plan::Plan;
 use super::root::{ADDRESS_OWNERS, failed};
-use super::{settings, shards};
+use super::settings;
+use super::shards::{self, BegunShard, StartingShard};
 use crate::config::Config;
-use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor};
+use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs};
 use crate::output::{OutputActor, OutputArgs};
 use crate::protocol::shard::ShardView;
 use crate::protocol::{
@@ -47,8 +48,13 @@ impl FrontierAlone {
         }
         frontier.published().await;
         let mut opened = pin!(shards::open_all(&frontier.plan, (0..shards).map(ShardId).collect()));
+        let mut starting = Vec::new();
         while let Some(open) = opened.next().await {
-            frontier.start_shard(open?.store).await?;
+            starting.push(frontier.begin_shard(open?.store).await?);
+        }
+        for BegunShard { shard, output, starting, .. } in starting {
+            let route = ShardRoute { shard: starting.started().await?, output };
+            frontier.tell_registry(RegistryMsg::ShardUp(shard, route));
         }
         frontier.published().await;
         Ok(frontier)
@@ -63,8 +69,8 @@ impl FrontierAlone {
         Ok(())
     }
 
-    async fn start_shard(&self, store: ShardStore) -> Result<(), NodeError> {
-        let (plan, shard) = (&self.plan, store.shard());
+    async fn begin_shard(&self, store: ShardStore) -> Result<BegunShard, NodeError> {
+        let (plan, shard, epoch) = (&self.plan, store.shard(), store.epoch());
         let args = OutputArgs {
             shard,
             spool: Arc::clone(&plan.world.spool),
@@ -76,10 +82,8 @@ impl FrontierAlone {
         };
         let started = Actor::spawn(None, OutputActor, args).await;
         let (output, _) = started.map_err(failed("outputs"))?;
-        let started = Actor::spawn(None, ShardActor, shards::shard_args(plan, store, false)).await;
-        let (actor, _) = started.map_err(failed("shard"))?;
-        self.tell_registry(RegistryMsg::ShardUp(shard, ShardRoute { shard: actor, output }));
-        Ok(())
+        let starting = StartingShard::begin(shards::shard_args(plan, store, false), None);
+        Ok(BegunShard { shard, epoch, output, starting })
     }
 
     fn tell_registry(&self, msg: RegistryMsg) {

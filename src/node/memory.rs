@@ -1,5 +1,7 @@
 //! How `limits.memory` is shared out among what holds memory.
 
+use crate::storage::UNFLUSHED_BYTES_MAX;
+
 /// What a machine has when it does not say.
 const MACHINE_UNKNOWN: u64 = 8 << 30;
 /// Less than this is too little to crawl with.
@@ -19,13 +21,15 @@ pub(super) struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// Shares out `limit`, or a quarter of the machine.
-    pub(super) fn new(limit: Option<u64>) -> Self {
+    /// Shares out `limit`, or a quarter of the machine, for a node of that many shards. What the
+    /// shards need not have unflushed is better used for what they read.
+    pub(super) fn new(limit: Option<u64>, shards: u16) -> Self {
         let total = limit.unwrap_or_else(|| machine() / 4).max(LEAST);
+        let unflushed = (total / 4).min(u64::from(shards) * UNFLUSHED_BYTES_MAX);
         Self {
             bodies: total * 3 / 8,
-            block_cache: total / 4,
-            unflushed: total / 4,
+            block_cache: total / 2 - unflushed,
+            unflushed,
             fingerprints: total / 8,
         }
     }
@@ -47,9 +51,11 @@ mod tests {
 
     #[test]
     fn the_parts_make_the_whole() {
-        let plan = MemoryPlan::new(Some(1 << 30));
+        let plan = MemoryPlan::new(Some(1 << 30), 4);
         let sum = plan.bodies + plan.block_cache + plan.unflushed + plan.fingerprints;
         assert_eq!(sum, 1 << 30);
-        assert!(MemoryPlan::new(None).bodies > 0);
+        assert_eq!(plan.unflushed, 4 * UNFLUSHED_BYTES_MAX);
+        assert_eq!(MemoryPlan::new(Some(1 << 30), 256).unflushed, 1 << 28);
+        assert!(MemoryPlan::new(None, 1).bodies > 0);
     }
 }

@@ -20,11 +20,11 @@ use super::error::NodeError;
 use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
-use super::shards::{self, OpenShard};
+use super::shards::{self, BegunShard, OpenShard, StartingShard};
 use crate::archive::{ArchiveActor, ArchiveArgs};
 use crate::discovery::{DiscoveryActor, DiscoveryArgs};
 use crate::fetch::{FetchContext, Fetchers};
-use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs, ShardActor};
+use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs};
 use crate::output::{OutputActor, OutputArgs, Turn};
 use crate::parse::{ParseContext, Parsers};
 use crate::protocol::root::ActorNode;
@@ -193,10 +193,10 @@ impl RootState {
         let mut told = clock.now();
         info!(shards = all, "opening shards");
         let mut opened = pin!(shards::open_all(&self.plan, owned).enumerate());
-        let mut failure = None;
+        let (mut starting, mut failure) = (Vec::new(), None);
         while let Some((number, open)) = opened.next().await {
             match open {
-                Ok(open) if failure.is_none() => self.start_shard(open).await?,
+                Ok(open) if failure.is_none() => starting.push(self.begin_shard(open).await?),
                 Ok(_) => {}
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -205,11 +205,16 @@ impl RootState {
                 info!(opened = number + 1, of = all, "opening shards");
             }
         }
+        for begun in starting {
+            if let Err(error) = self.finish_shard(begun).await {
+                failure = failure.or(Some(error));
+            }
+        }
         failure.map_or(Ok(()), Err)
     }
 
     /// its store is open, the outputs are cut to what it has committed, then it grants.
-    async fn start_shard(&mut self, open: OpenShard) -> Result<(), NodeError> {
+    async fn begin_shard(&mut self, open: OpenShard) -> Result<BegunShard, NodeError> {
         let plan = Arc::clone(&self.plan);
         let OpenShard { shard, store, outputs, committed } = open;
         let args = OutputArgs {
@@ -226,14 +231,20 @@ impl RootState {
         self.note(Part::Output(shard), output.get_cell());
         let epoch = store.epoch();
         let args = shards::shard_args(&plan, store, self.reopening);
-        let started = Actor::spawn_linked(None, ShardActor, args, self.me.get_cell()).await;
-        let (actor, _) = started.map_err(failed("shard"))?;
+        let starting = StartingShard::begin(args, Some(self.me.get_cell()));
+        Ok(BegunShard { shard, epoch, output, starting })
+    }
+
+    /// It has read what it needs of its store, and takes messages.
+    async fn finish_shard(&mut self, begun: BegunShard) -> Result<(), NodeError> {
+        let BegunShard { shard, epoch, output, starting } = begun;
+        let actor = starting.started().await?;
         self.note(Part::Shard(shard), actor.get_cell());
         let route = ShardRoute { shard: actor, output };
         self.tell_registry(RegistryMsg::ShardUp(shard, route));
         if let Some(since) = self.away.remove(&shard) {
-            let away = plan.world.clock.now().since(since);
-            ShardReopened { shard, epoch, away }.emit(&plan.metrics);
+            let away = self.plan.world.clock.now().since(since);
+            ShardReopened { shard, epoch, away }.emit(&self.plan.metrics);
         }
         Ok(())
     }
@@ -399,7 +410,10 @@ impl RootState {
         }
         let plan = Arc::clone(&self.plan);
         let started = match shards::open(&plan, shard).await {
-            Ok(open) => self.start_shard(open).await,
+            Ok(open) => match self.begin_shard(open).await {
+                Ok(begun) => self.finish_shard(begun).await,
+                Err(failure) => Err(failure),
+            },
             Err(failure) => Err(failure),
         };
         if let Err(failure) = started {

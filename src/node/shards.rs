@@ -6,15 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
+use ractor::{Actor, ActorCell, ActorRef, SpawnErr};
+use tokio::task::JoinHandle;
 
 use super::error::NodeError;
 use super::plan::Plan;
+use super::root::failed;
 use super::settings;
-use crate::frontier::ShardArgs;
+use crate::frontier::{ShardActor, ShardArgs};
 use crate::output::OutputSettings;
 use crate::policy::change::Change;
+use crate::protocol::{OutputMsg, ShardMsg};
 use crate::storage::{Batch, ShardStore, StoreError, StoreOptions};
-use crate::types::ShardId;
+use crate::types::{Epoch, ShardId};
 
 /// The row that keeps it.
 const SHARDS_ROW: &str = "shards";
@@ -73,6 +77,37 @@ fn options(plan: &Plan, shard: ShardId) -> StoreOptions {
         memory_bytes_max: plan.memory.unflushed / shards,
         cache: plan.cache.clone(),
         shard,
+    }
+}
+
+/// A shard whose output is up and whose actor is starting.
+pub(super) struct BegunShard {
+    pub(super) shard: ShardId,
+    pub(super) epoch: Epoch,
+    pub(super) output: ActorRef<OutputMsg>,
+    pub(super) starting: StartingShard,
+}
+
+/// A shard whose actor reads what it needs of its store before it takes messages. Shards do so side
+/// by side: one that is done wakes hosts, and those after it would wait for the processor.
+pub(super) struct StartingShard(JoinHandle<Result<ActorRef<ShardMsg>, SpawnErr>>);
+
+impl StartingShard {
+    /// Starts the actor, linked to its supervisor if it has one.
+    pub(super) fn begin(args: ShardArgs, supervisor: Option<ActorCell>) -> Self {
+        Self(tokio::spawn(async move {
+            let (actor, _) = match supervisor {
+                Some(cell) => Actor::spawn_linked(None, ShardActor, args, cell).await?,
+                None => Actor::spawn(None, ShardActor, args).await?,
+            };
+            Ok(actor)
+        }))
+    }
+
+    /// The actor, once it takes messages.
+    pub(super) async fn started(self) -> Result<ActorRef<ShardMsg>, NodeError> {
+        let started = self.0.await.map_err(|_| NodeError::Silent("a shard"))?;
+        started.map_err(failed("shard"))
     }
 }
 

@@ -3,10 +3,8 @@
 //! One step's changes go into one batch, so they become durable together (I7). `storage` gives each
 //! its key and its bytes; nothing else knows how rows look.
 
-use std::sync::Arc;
-
 use crate::types::{
-    ContentRecord, CrawlEvent, DeadLetter, ExclusionRecord, HostCounts, HostId, HostRecord, Lease,
+    ContentRecord, CrawlEvent, DeadLetter, ExclusionRecord, HostCounts, HostId, HostRecord,
     LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord,
     UrlVersion, VisitRecord,
 };
@@ -60,10 +58,6 @@ pub enum Change {
     PutUnjudged(HostId),
     /// They are back in the queue.
     DropUnjudged(HostId),
-    /// A grant (F5).
-    PutLease(Arc<Lease>),
-    /// The grant is answered or has come back.
-    DropLease(LeaseId),
     /// A host's row.
     PutHost(HostId, Box<HostRecord>),
     /// How many URLs a host has.
@@ -80,7 +74,7 @@ pub enum Change {
     DropDead(UrlId),
     /// For the outbox; numbered by the one writer (O5).
     Emit(Box<CrawlEvent>),
-    /// For the ledger (B2).
+    /// For the ledger (B2), which also says what is in flight (F5): a grant that has not ended there.
     Record {
         /// When it happened: the ledger is in the order of time.
         at: Timestamp,

@@ -98,7 +98,7 @@ impl Found {
         }
         let dead = store.dead(None, ROWS).await?;
         self.dead.extend(dead.into_iter().map(|letter| letter.entry.url.to_string()));
-        self.leases += store.leases().await?.len();
+        self.leases += store.open_leases().await?.len();
         self.to_parse += store.to_parse(None, ROWS).await?.len();
         let mut after = None;
         loop {

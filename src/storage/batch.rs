@@ -151,8 +151,6 @@ impl Batch {
             Change::Unsleep(id) => self.delete(Key::Sleeper(*id)),
             Change::PutUnjudged(host) => self.put(Key::Unjudged(*host), &true),
             Change::DropUnjudged(host) => self.delete(Key::Unjudged(*host)),
-            Change::PutLease(lease) => self.put(Key::Lease(lease.id), lease),
-            Change::DropLease(id) => self.delete(Key::Lease(*id)),
             Change::PutHost(id, row) => self.put(Key::Host(*id), row),
             Change::PutCounts(id, row) => self.put(Key::Counts(*id), row),
             Change::PutRobots(id, row) => self.put(Key::Robots(*id), row),

@@ -9,7 +9,6 @@
 //! | `d` | due (ms) · URL id | retries and revisits |
 //! | `s` | URL id | refused by robots rules |
 //! | `k` | host | its sleepers are to be judged by new rules |
-//! | `l` | lease id | in flight |
 //! | `h` | host · 0, host · 1 | the host's row, and its counts beside it |
 //! | `r` | host | its last robots.txt |
 //! | `p` | URL id · version | waits for a parser |
@@ -44,8 +43,6 @@ pub enum Kind {
     Sleeper,
     /// A host whose sleepers are to be judged by new rules.
     Unjudged,
-    /// A grant in flight.
-    Lease,
     /// A host's row.
     Host,
     /// A host's counts.
@@ -85,7 +82,6 @@ impl Kind {
             Self::Due => b'd',
             Self::Sleeper => b's',
             Self::Unjudged => b'k',
-            Self::Lease => b'l',
             Self::Host | Self::Counts => b'h',
             Self::Robots => b'r',
             Self::ToParse => b'p',
@@ -117,7 +113,6 @@ impl fmt::Display for Kind {
             Self::Due => "due",
             Self::Sleeper => "sleeper",
             Self::Unjudged => "unjudged",
-            Self::Lease => "lease",
             Self::Host => "host",
             Self::Counts => "host counts",
             Self::Robots => "robots",
@@ -186,8 +181,6 @@ pub(super) enum Key {
     Sleeper(UrlId),
     /// `k`
     Unjudged(HostId),
-    /// `l`
-    Lease(LeaseId),
     /// `h`, 0
     Host(HostId),
     /// `h`, 1
@@ -239,7 +232,6 @@ impl Key {
             Self::Due { .. } => Kind::Due,
             Self::Sleeper(_) => Kind::Sleeper,
             Self::Unjudged(_) => Kind::Unjudged,
-            Self::Lease(_) => Kind::Lease,
             Self::Host(_) => Kind::Host,
             Self::Counts(_) => Kind::Counts,
             Self::Robots(_) => Kind::Robots,
@@ -285,9 +277,7 @@ impl Key {
                 key.extend(millis(*due));
                 key.extend(id.to_bytes());
             }
-            Self::Lease(LeaseId(number)) | Self::Outbox(EventSeq(number)) => {
-                key.extend(number.to_be_bytes());
-            }
+            Self::Outbox(EventSeq(number)) => key.extend(number.to_be_bytes()),
             Self::Host(host) => host_key(key, *host, 0),
             Self::Counts(host) => host_key(key, *host, 1),
             Self::Robots(host) | Self::Unjudged(host) => key.extend(host.0.to_be_bytes()),
@@ -321,7 +311,6 @@ impl Key {
             b'd' => Self::Due { due: take_time(fields)?, id: take_id(fields)? },
             b's' => Self::Sleeper(take_id(fields)?),
             b'k' => Self::Unjudged(HostId(take_u64(fields)?)),
-            b'l' => Self::Lease(LeaseId(take_u64(fields)?)),
             b'h' => take_host(fields)?,
             b'r' => Self::Robots(HostId(take_u64(fields)?)),
             b'p' => {

@@ -14,8 +14,8 @@ use super::store::ShardStore;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     ContentRecord, CrawlEvent, DeadLetter, EventSeq, ExclusionRecord, HostCounts, HostId,
-    HostRecord, Lease, LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse,
-    UrlId, UrlRecord, UrlVersion, VisitRecord,
+    HostRecord, LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId,
+    UrlRecord, UrlVersion, VisitRecord,
 };
 
 /// Reads of one gathered look-up that are under way at once.
@@ -223,14 +223,6 @@ impl ShardStore {
         let rows = self.scan(Kind::Unjudged.range(), usize::MAX, Scan::Cold).await?;
         let host = |key: Key| if let Key::Unjudged(host) = key { Some(host) } else { None };
         rows.iter().map(|row| key_of(Kind::Unjudged, row, host)).collect()
-    }
-
-    /// F5: every grant in flight; their number is bounded by the fetchers' credit.
-    ///
-    /// # Errors
-    /// As [`ShardStore::url`].
-    pub async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
-        rows_of(Kind::Lease, &self.scan(Kind::Lease.range(), usize::MAX, Scan::Cold).await?)
     }
 
     /// Hosts in the order of their ids, with their counts.

@@ -25,12 +25,12 @@ use super::batch::Batch;
 use super::codec;
 use super::error::StoreError;
 use super::keys::{Key, Kind};
-use super::settings::{BlockCache, settings};
+use super::settings::{BlockCache, Place, settings};
 use crate::types::{Epoch, EventSeq, ShardId, Timestamp};
 use crate::world::{Clock, Objects, SlateClock};
 
 /// The layout of keys and rows that this build writes, and the newest it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// O5: how long an event stays in the outbox.
 pub const OUTBOX_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long the first flush of an open store may take.
@@ -252,7 +252,9 @@ async fn engine(options: &StoreOptions, clock: Arc<SlateClock>) -> Result<Db, St
     // Every open writes a manifest. Without its number two incarnations of one seed that start in
     // the same millisecond would give their files the same names, and lose the older ones.
     let incarnation = manifest.map_or(0, |manifest| manifest.id());
-    let settings = settings(options.memory_bytes_max, options.objects.overwrites_conditionally());
+    let overwrites = options.objects.overwrites_conditionally();
+    let place = if overwrites { Place::Store } else { Place::Disk };
+    let settings = settings(options.memory_bytes_max, place);
     let builder = Db::builder(path, options.objects.store())
         .with_settings(settings)
         .with_system_clock(clock)
@@ -292,7 +294,9 @@ async fn known_format(db: &Db) -> Result<bool, StoreError> {
             Err(StoreError::NewerVersion { found, known: FORMAT })
         }
         Some((FORMAT, _)) => Ok(false),
-        Some(_) => Err(StoreError::Damaged { what: "its format is older than any" }),
+        Some(_) => Err(StoreError::Damaged {
+            what: "an older mehman wrote it in a format that this build does not read",
+        }),
         None => {
             let engine = StoreError::engine;
             let mut rows = db.scan::<std::ops::RangeFull>(..).await.map_err(engine("open"))?;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use ractor::ActorProcessingErr;
 use tracing::{error, warn};
 
+use super::recover::PAGES_ROW;
 use super::state::{Closing, Shard, fault};
 use crate::policy::change::Change;
 use crate::protocol::Answer;
@@ -70,6 +71,8 @@ struct Group {
     changes: Vec<Change>,
     written: Vec<Then>,
     durable: Vec<Then>,
+    /// The shard's pages so far, where they have changed.
+    pages: Option<u64>,
     /// When it is to be durable; the flush interval later where nobody says.
     by: Option<Timestamp>,
 }
@@ -128,6 +131,11 @@ impl Commit {
     /// Whatever was written is durable.
     fn is_durable(&self) -> bool {
         !self.dirty && self.flushing.is_none()
+    }
+
+    /// The next batch says how many pages the shard has, once for all that end in it.
+    pub(super) fn count_pages(&mut self, pages: u64) {
+        self.next.pages = Some(pages);
     }
 
     /// Changes that are not durable.
@@ -189,6 +197,8 @@ impl Shard {
         }
         while self.commit.writing.is_none() && !self.commit.next.is_empty() {
             let mut group = std::mem::take(&mut self.commit.next);
+            let pages = group.pages.take().and_then(|pages| postcard::to_stdvec(&pages).ok());
+            group.changes.extend(pages.map(|row| Change::PutMeta(PAGES_ROW, row)));
             if group.changes.is_empty() {
                 self.group_written(group);
                 continue;
@@ -274,7 +284,11 @@ impl Shard {
     fn schedule_flush(&mut self, by: Option<Timestamp>) {
         let now = self.now();
         let closing = !matches!(self.closing, Closing::No);
-        let wanted = if closing { Some(now) } else { by.map(|by| by - (FLUSH_LEAD + self.commit.flush_took)) };
+        let wanted = if closing {
+            Some(now)
+        } else {
+            by.map(|by| by - (FLUSH_LEAD + self.commit.flush_took))
+        };
         let soonest = self.commit.flushed_at + FLUSHES_APART;
         let latest = now + self.settings().flush_interval;
         let at = wanted.map_or(latest, |at| at.max(soonest).min(latest));

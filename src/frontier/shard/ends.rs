@@ -1,6 +1,5 @@
 //! Ends of exchanges: reported to the host that granted them, then counted and passed on.
 
-use super::recover::PAGES_ROW;
 use super::state::{Shard, Stage};
 use crate::policy::change::Change;
 use crate::policy::invariants;
@@ -87,9 +86,7 @@ impl Shard {
             *self.totals.outcomes.entry(end.outcome).or_default() += 1;
             if page {
                 self.totals.pages += 1;
-                if let Ok(row) = postcard::to_stdvec(&self.totals.pages) {
-                    self.put([Change::PutMeta(PAGES_ROW, row)]);
-                }
+                self.commit.count_pages(self.totals.pages);
             }
             if let Some(row) = to_parse {
                 self.parse_next(row, arrived);

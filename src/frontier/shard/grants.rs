@@ -1,14 +1,17 @@
 //! A grant on its way out: name resolved, address checked and asked, lease made durable, then sent.
 //!
 //! - G-1 The address is checked before it is pinned (H4, I6).
-//! - G-2 Lease and ledger row are one batch (F5, B2). The entry stays in the queue until the lease
-//!   has ended: whoever reads the queue leaves out what is leased, and a lease that comes back has
+//! - G-2 The lease's row is the ledger's (F5, B2). The entry stays in the queue until the lease has
+//!   ended: whoever reads the queue leaves out what is leased, and a lease that comes back has
 //!   nothing to put back.
 //! - G-3 Only a durable lease is sent (I7).
+//! - G-4 Grants stand in the ledger in the order in which they are written, and a row beside it is
+//!   never later than the oldest that is open.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use tracing::debug;
@@ -19,11 +22,15 @@ use crate::policy::change::Change;
 use crate::policy::host::{Errand, Grant};
 use crate::protocol::shard::{HostRead, StoreReply};
 use crate::protocol::{AddressMsg, Answer, FetchJob, HostMsg, ShardMsg};
+use crate::storage::open_since;
 use crate::types::{
     Completion, HostCounts, HostId, HostKey, HostRecord, Lease, LeaseId, LedgerRow, Outcome,
     Reason, Timestamp,
 };
 use crate::world::Resolved;
+
+/// How often it is written since when grants are open.
+const MARK_EVERY: Duration = Duration::from_secs(1);
 
 impl Shard {
     /// A host granted a lease: its name is resolved next.
@@ -32,7 +39,10 @@ impl Shard {
         self.domains.granted(lease.host.domain(), lease.not_before);
         let (id, name) = (lease.id, lease.host.host().to_owned());
         let lease = Arc::new(lease);
-        self.leases.insert(id, Granted { host, lease, stage: Stage::Resolving, set_by, policy });
+        self.leases.insert(
+            id,
+            Granted { host, lease, stage: Stage::Resolving, recorded_at: None, set_by, policy },
+        );
         let (resolver, me) = (Arc::clone(&self.world.resolver), self.me.clone());
         let mut resolving = Box::pin(async move { resolver.resolve(&name).await });
         // A name in the cache is answered on the spot: nearly all are, and a task and a message
@@ -100,6 +110,7 @@ impl Shard {
     /// The address has a place: the lease becomes durable (G-2). Its owner may be gone; then the
     /// lease is asked for again.
     pub(super) fn permitted(&mut self, lease: LeaseId, not_before: Option<Timestamp>) {
+        let at = self.now();
         let Some(granted) = self.leases.get_mut(&lease) else { return };
         if granted.stage != Stage::Permitting {
             return;
@@ -115,17 +126,29 @@ impl Shard {
             lease.expires_at = not_before + span;
         }
         granted.stage = Stage::Writing;
+        granted.recorded_at = Some(at);
         let (host, row) = (granted.host, Arc::clone(&granted.lease));
         let (set_by, policy) = (granted.set_by, granted.policy);
         if moved {
             let (not_before, expires_at) = (row.not_before, row.expires_at);
             self.tell(host, HostMsg::Moved { lease, not_before, expires_at });
         }
-        let (at, departs) = (row.granted_at, row.not_before);
-        let recorded = LedgerRow::Granted { lease: Arc::clone(&row), set_by, policy };
-        self.put([Change::PutLease(row), Change::Record { at, lease, row: Box::new(recorded) }]);
+        let departs = row.not_before;
+        let recorded = LedgerRow::Granted { lease: row, set_by, policy };
+        self.put([Change::Record { at, lease, row: Box::new(recorded) }]);
+        self.mark_open(at);
         self.durable_by(departs);
         self.when_durable(Then::Dispatch(lease));
+    }
+
+    /// G-4: a start reads the ledger from the oldest open grant on, not from its beginning.
+    fn mark_open(&mut self, now: Timestamp) {
+        if self.marked_at.is_some_and(|at| now < at + MARK_EVERY) {
+            return;
+        }
+        self.marked_at = Some(now);
+        let recorded = self.leases.values().filter_map(|granted| granted.recorded_at);
+        self.put([open_since(recorded.fold(now, Timestamp::min))]);
     }
 
     /// The lease is durable: it leaves (G-3).

@@ -15,7 +15,7 @@ use crate::policy::domain_clock::DomainBook;
 use crate::policy::ready::ReadyQueue;
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{StoreFault, StoreReply};
-use crate::storage::{Filter, Fingerprints, StoreError};
+use crate::storage::{Filter, Fingerprints, OpenLease, StoreError};
 use crate::supervise::Alarm;
 use crate::types::{
     EventSeq, HostCounts, HostKey, HostRecord, Lease, LeaseKind, LedgerRow, Outcome, Timestamp,
@@ -40,7 +40,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let store = args.store.clone();
     let (reopened, said) = (args.reopened, args.paused);
     let last_event = last_event(&args).await?;
-    let leases = store.leases().await?;
+    let leases = store.open_leases().await?;
     let next_due = store.next_due().await?;
     let backlog = !store.to_parse(None, 1).await?.is_empty();
     let pages = store.meta(PAGES_ROW).await?;
@@ -57,7 +57,9 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
         shard.quota.lock().add_pages(shard.totals.pages);
     }
     let mut open: BTreeMap<HostKey, Vec<&Lease>> = BTreeMap::new();
-    leases.iter().for_each(|lease| open.entry(lease.host.clone()).or_default().push(lease));
+    for OpenLease { lease, .. } in &leases {
+        open.entry(lease.host.clone()).or_default().push(lease);
+    }
     let mut after = None;
     loop {
         let hosts = store.hosts(after, HOSTS_PAGE).await?;
@@ -126,6 +128,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         offers: BTreeMap::new(),
         held_until: None,
         next_lease: 0,
+        marked_at: None,
         arriving: BTreeMap::new(),
         ends: BTreeMap::new(),
         fingerprints: Fingerprints::new(settings.fingerprints, secret),
@@ -233,16 +236,19 @@ impl Shard {
     }
 
     /// I2: an exchange of this process may still run under it, so it is waited out.
-    fn wait_out(&mut self, lease: Lease) {
+    fn wait_out(&mut self, open: OpenLease) {
+        let OpenLease { recorded_at, lease } = open;
         let host = self.host_id(&lease.host);
         self.ready.hasten(host, lease.expires_at);
         let (id, lease) = (lease.id, Arc::new(lease));
         let set_by = crate::types::DelaySource::Start;
-        self.leases.insert(id, Granted { host, lease, stage: Stage::Sent, set_by, policy: 0 });
+        let (stage, recorded_at) = (Stage::Sent, Some(recorded_at));
+        self.leases.insert(id, Granted { host, lease, stage, recorded_at, set_by, policy: 0 });
     }
 
     /// F5: a lease that the process before did not end comes back, without a failed try.
-    fn take_back(&mut self, lease: Lease) {
+    fn take_back(&mut self, open: OpenLease) {
+        let OpenLease { recorded_at, lease } = open;
         let now = self.opened_at;
         let row = LedgerRow::Ended {
             lease: lease.id,
@@ -251,10 +257,9 @@ impl Shard {
             outcome: Outcome::Cancelled,
             address: lease.address,
         };
-        self.put([
-            Change::DropLease(lease.id),
-            Change::Record { at: now, lease: lease.id, row: Box::new(row) },
-        ]);
+        // Behind its grant also where the clock was set back, so that it is not found again.
+        let at = now.max(recorded_at);
+        self.put([Change::Record { at, lease: lease.id, row: Box::new(row) }]);
         if lease.kind == LeaseKind::Page {
             self.put([Change::Enqueue(Box::new(lease.entry))]);
         }

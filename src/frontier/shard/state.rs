@@ -94,6 +94,8 @@ pub struct Shard {
     /// A cap on the whole crawl holds all hosts back until then (F11).
     pub(super) held_until: Option<Timestamp>,
     pub(super) next_lease: u32,
+    /// When it was last written since when grants are open.
+    pub(super) marked_at: Option<Timestamp>,
     /// Responses whose completion is with their host.
     pub(super) arriving: BTreeMap<LeaseId, (Box<Response>, Permit)>,
     /// Completions that their hosts have not taken yet: told again to a host that failed (A1).
@@ -223,6 +225,8 @@ pub(super) struct Granted {
     /// Shared from the moment it is written: row, ledger and job are one.
     pub(super) lease: Arc<Lease>,
     pub(super) stage: Stage,
+    /// Its time in the ledger, from the moment it is written.
+    pub(super) recorded_at: Option<Timestamp>,
     pub(super) set_by: crate::types::DelaySource,
     pub(super) policy: u64,
 }

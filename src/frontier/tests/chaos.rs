@@ -169,7 +169,7 @@ impl Run {
 
     async fn check_rows(&self, seed: u64) {
         let store = &self.rig.stores[0];
-        assert!(store.leases().await.unwrap().is_empty(), "seed {seed}");
+        assert!(store.open_leases().await.unwrap().is_empty(), "seed {seed}");
         assert!(store.to_parse(None, 9).await.unwrap().is_empty(), "seed {seed}");
         assert_eq!(store.next_due().await.unwrap(), None, "seed {seed}");
         for host in 0..HOSTS {

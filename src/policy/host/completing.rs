@@ -23,9 +23,9 @@ impl HostMachine {
         };
         debug_assert_eq!(lease.entry.version, completion.version, "I5: the version of the lease");
         self.move_clock(now, &completion, effects);
-        effects.changes.push(Change::DropLease(lease.id));
         effects.changes.push(Change::Record {
-            at: completion.ended_at,
+            // Behind its grant, whatever the clocks of others say: what is in flight is read so.
+            at: completion.ended_at.max(lease.granted_at),
             lease: lease.id,
             row: Box::new(LedgerRow::Ended {
                 lease: lease.id,

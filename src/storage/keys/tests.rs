@@ -30,7 +30,6 @@ fn keys() -> impl Strategy<Value = Key> {
         }),
         (times(), url_ids()).prop_map(|(due, id)| Key::Due { due, id }),
         url_ids().prop_map(Key::Sleeper),
-        any::<u64>().prop_map(|number| Key::Lease(LeaseId(number))),
         any::<u64>().prop_map(|host| Key::Host(HostId(host))),
         any::<u64>().prop_map(|host| Key::Counts(HostId(host))),
         any::<u64>().prop_map(|host| Key::Robots(HostId(host))),

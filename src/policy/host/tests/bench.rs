@@ -14,7 +14,7 @@ use crate::policy::robots::{RobotsSettings, RobotsState};
 use crate::policy::window::{BANDS, WindowRequest, WindowRows};
 use crate::types::{
     ArchivePointer, Completion, CrawlEvent, CrawlUrl, DeadLetter, Epoch, Happening, HostCounts,
-    HostKey, HostRecord, Lease, LeaseId, LeaseKind, Moment, Outcome, QueueEntry, Reason,
+    HostKey, HostRecord, Lease, LeaseId, LeaseKind, LedgerRow, Moment, Outcome, QueueEntry, Reason,
     RobotsRecord, Timestamp, UrlId, UrlStatus, UrlVersion, VisitRecord,
 };
 
@@ -214,17 +214,16 @@ impl Bench {
                 self.row = *row;
             }
             Change::PutRobots(_, row) => self.robots_row = Some(*row),
-            Change::DropLease(id) => {
-                assert!(self.leases.remove(&id).is_some(), "H-4: a lease ends once");
+            Change::Record { lease, row, .. } => {
+                assert!(matches!(*row, LedgerRow::Ended { .. }), "not a host's to write: {row:?}");
+                assert!(self.leases.remove(&lease).is_some(), "H-4: a lease ends once");
             }
-            Change::Record { .. } => {}
             Change::PutUrl(..)
             | Change::Enqueue(_)
             | Change::Undefer { .. }
             | Change::Unsleep(_)
             | Change::PutUnjudged(_)
             | Change::DropUnjudged(_)
-            | Change::PutLease(_)
             | Change::PutCounts(..)
             | Change::DropToParse(..)
             | Change::DropDead(_)
