@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::robots;
 use super::settings::condition;
 use crate::policy::retry_after::{retry_after, time_of_site};
+use crate::policy::robots::freshness;
 use crate::types::{
     Completion, Headers, Lease, LeaseKind, Outcome, Reason, Truncation, Validators, header,
 };
@@ -112,7 +113,7 @@ fn asked_wait(got: &Exchanged) -> Option<Duration> {
 
 /// R2: the rules themselves, where they came whole or were cut at their bound.
 fn add_robots(report: &mut Completion, got: &Exchanged, bytes_max: u64) {
-    report.max_age = header(&got.headers, "cache-control").and_then(max_age);
+    report.max_age = freshness(&got.headers, got.ended_at);
     if !matches!(report.outcome, Outcome::Ok | Outcome::Truncated) {
         return;
     }
@@ -123,14 +124,6 @@ fn add_robots(report: &mut Completion, got: &Exchanged, bytes_max: u64) {
             report.reason = Some(reason);
         }
     }
-}
-
-fn max_age(cache_control: &str) -> Option<Duration> {
-    cache_control.split(',').find_map(|directive| {
-        let (name, seconds) = directive.split_once('=')?;
-        let seconds = seconds.trim().trim_matches('"').parse().ok()?;
-        name.trim().eq_ignore_ascii_case("max-age").then(|| Duration::from_secs(seconds))
-    })
 }
 
 /// A header's first value as text: UTF-8, or else every byte a character, as HTTP once meant it.

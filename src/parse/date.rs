@@ -7,7 +7,8 @@ use crate::types::Timestamp;
 
 /// The point in time; `None` where it is none. A date without a zone is taken as UTC.
 pub(super) fn parse(text: &str) -> Option<Timestamp> {
-    if let Some(at) = Timestamp::parse_rfc3339(&text.to_uppercase()) {
+    // ISO 8601 with its time, whose zone may be a number.
+    if let Some(at) = Some(text).filter(|text| text.len() > 10).and_then(w3c) {
         return Some(at);
     }
     let mut words: Words = Words::default();
@@ -172,6 +173,10 @@ mod tests {
         for text in [
             "2010-06-25T15:00:00Z",
             "2010-06-25t15:00:00z",
+            "2010-06-25T15:00:00.000Z",
+            "2010-06-25T17:00:00+02:00",
+            "Fri Jun 25 15:00:00 2010",
+            "25 Jun 2010 07:00:00 -0800",
             "2010-06-25 15:00:00",
             "25 jun 2010 15:00:00 gmt",
             "25 Jun 2010 07:00:00 PST",

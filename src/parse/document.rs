@@ -1,7 +1,8 @@
 //! What was found in a page, as the page record of docs/interface.md.
 
 use super::handler::{PARSER_VERSION, Parsed};
-use crate::types::{Document, ToParse};
+use super::robots_meta::is_over;
+use crate::types::{Document, Timestamp, ToParse};
 
 /// The page record of a parsed page.
 pub(super) fn record(row: &ToParse, parsed: Parsed, duplicate_of: Option<String>) -> Document {
@@ -26,11 +27,19 @@ pub(super) fn record(row: &ToParse, parsed: Parsed, duplicate_of: Option<String>
         duplicate_of,
         near_duplicate_of: None,
         usage: parsed.wishes.usage,
-        robots: parsed.wishes.directives,
+        robots: directives(parsed.wishes.directives, row.fetched_at),
         depth: row.depth,
         discovered_from: row.discovered_from.clone(),
         parser_version: PARSER_VERSION,
         archive: row.archive.clone(),
         fields: parsed.fields,
     }
+}
+
+/// R4: the directives as found, and the `noindex` that a page whose time was over says by its date.
+fn directives(mut found: Vec<String>, fetched_at: Timestamp) -> Vec<String> {
+    if is_over(&found, fetched_at) && !found.iter().any(|word| word == "noindex") {
+        found.push("noindex".to_owned());
+    }
+    found
 }

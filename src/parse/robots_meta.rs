@@ -30,8 +30,6 @@ pub struct PageWishes {
     pub nofollow: bool,
     /// `noarchive`.
     pub noarchive: bool,
-    /// From when on the page is as if it said noindex; the earliest date named.
-    pub unavailable_after: Option<Timestamp>,
     /// R6: what it says on use, as found.
     pub usage: Vec<UsageWish>,
 }
@@ -60,6 +58,18 @@ pub fn page_wishes(headers: &Headers, metas: &[(String, String)], product: &str)
     wishes
 }
 
+/// Whether one of the directives names a time up to which the page is to be found, and it is past
+/// at `at`: from then on the page is as if it said `noindex`. Of several the earliest holds.
+pub fn is_over(directives: &[String], at: Timestamp) -> bool {
+    directives.iter().filter_map(|directive| end_of(directive)).any(|end| end <= at)
+}
+
+/// The date of an `unavailable_after`, in any form that [`date`] reads.
+fn end_of(directive: &str) -> Option<Timestamp> {
+    let date = directive.strip_prefix("unavailable_after")?.trim_start();
+    date::parse(date.strip_prefix(':').unwrap_or(date).trim())
+}
+
 impl PageWishes {
     /// One header or `<meta>`. An agent named before a colon owns the rules up to the next one.
     fn add_rules(&mut self, source: &str, name: &str, value: &str, product: &str) {
@@ -68,7 +78,8 @@ impl PageWishes {
         for part in parts(value) {
             let (agent, rule) = split_agent(&part);
             if let Some(agent) = agent {
-                ours = agent.eq_ignore_ascii_case(product) || matches!(agent, "*" | "robots");
+                let token = agent.split('/').next().unwrap_or_default();
+                ours = token.eq_ignore_ascii_case(product) || matches!(agent, "*" | "robots");
             }
             if ours && !rule.is_empty() {
                 on_use |= self.add_directive(rule);
@@ -95,7 +106,7 @@ impl PageWishes {
                 "none" => (self.noindex, self.nofollow) = (true, true),
                 "noarchive" => self.noarchive = true,
                 "noai" | "noimageai" => on_use = true,
-                _ => self.note_end(word),
+                _ => {}
             }
             let known = self.directives.iter().any(|found| found == word);
             if !known && self.directives.len() < DIRECTIVES_MAX {
@@ -103,16 +114,6 @@ impl PageWishes {
             }
         }
         on_use
-    }
-
-    fn note_end(&mut self, word: &str) {
-        let date = word.strip_prefix("unavailable_after").and_then(|rest| {
-            date::parse(rest.trim_start().strip_prefix(':').unwrap_or(rest).trim())
-        });
-        self.unavailable_after = match (self.unavailable_after, date) {
-            (Some(before), Some(date)) => Some(before.min(date)),
-            (before, date) => before.or(date),
-        };
     }
 
     fn add_usage(&mut self, source: &str, name: &str, value: &str) {

@@ -45,12 +45,14 @@ pub(crate) struct Reply {
     body: Vec<u8>,
     wait: Duration,
     cut: bool,
+    raw: Option<Vec<u8>>,
 }
 
 impl Reply {
     /// A status without a body.
     pub(crate) fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new(), wait: Duration::ZERO, cut: false }
+        let (headers, body) = (Vec::new(), Vec::new());
+        Self { status, headers, body, wait: Duration::ZERO, cut: false, raw: None }
     }
 
     /// A page of HTML.
@@ -91,7 +93,15 @@ impl Reply {
         Self { cut: true, ..Self::status(0) }
     }
 
+    /// These bytes and no others, whatever they are; then the connection is closed.
+    pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { raw: Some(bytes.into()), ..Self::status(200) }
+    }
+
     fn bytes(&self) -> Vec<u8> {
+        if let Some(raw) = &self.raw {
+            return raw.clone();
+        }
         let mut head = format!("HTTP/1.1 {} Said\r\n", self.status);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -240,7 +250,7 @@ async fn converse(mut stream: TcpStream, shared: Arc<Shared>) {
             log[place].status = reply.status;
             log[place].ended = Some(now());
         }
-        if reply.cut || stream.write_all(&reply.bytes()).await.is_err() {
+        if reply.cut || stream.write_all(&reply.bytes()).await.is_err() || reply.raw.is_some() {
             return;
         }
     }

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use super::effects::{Effects, Errand};
-use super::machine::{HostMachine, RobotsAsking};
+use super::machine::{Hindrance, HostMachine, RobotsAsking};
 use crate::policy::backoff;
 use crate::policy::change::Change;
 use crate::policy::politeness::{Delay, delay_after};
 use crate::policy::retry::{AfterFailure, after_failure};
-use crate::policy::robots::RobotsAnswer;
+use crate::policy::robots::{self, RobotsAnswer};
 use crate::types::{
     Completion, CrawlEvent, DeadLetter, Happening, Lease, LeaseKind, LedgerRow, Moment, Outcome,
     Reason, Subject, Timestamp, ToParse, UrlId, UrlStatus, UrlVersion, VisitRecord,
 };
+
+/// The first wait after a request for robots.txt that never left us.
+const UNSENT_RETRY_BASE: Duration = Duration::from_secs(1);
 
 impl HostMachine {
     /// F6: conditional on the lease; a second completion changes nothing.
@@ -198,6 +201,9 @@ impl HostMachine {
     ) {
         self.asking = RobotsAsking::No;
         let ended_at = completion.ended_at;
+        if is_ours(&completion) {
+            return self.robots_hindered(now, &completion);
+        }
         let answer = match completion.outcome {
             Outcome::Redirect => match self.robots_target(hops, &completion) {
                 Ok(errand) => return self.follow_robots(now, errand, effects),
@@ -228,10 +234,21 @@ impl HostMachine {
             | Outcome::EgressRefused
             | Outcome::Cancelled => failed(&completion),
         };
-        // I2: it decides from when it came, however late we hear of it.
-        let came = Moment::new(ended_at.min(now.at), now.dice);
-        self.robots_answered(came, answer, effects);
-        self.obey_crawl_delay(now, ended_at);
+        self.robots_answered(now, ended_at, answer, effects);
+    }
+
+    /// R2: we failed, not the site: its rules stay as they were and are asked for again. Where the
+    /// site was bothered, or an address refused, the tries are as far apart as those of a file
+    /// that is unreachable.
+    fn robots_hindered(&mut self, now: Moment, completion: &Completion) {
+        let tries = self.hindered.as_ref().map_or(0, |hindrance| hindrance.tries);
+        let unsent = completion.outcome == Outcome::Cancelled && completion.sent_at.is_none();
+        let base = if unsent { UNSENT_RETRY_BASE } else { self.settings.robots.retry_base };
+        self.hindered = Some(Hindrance {
+            retry_at: now.at + robots::retry_delay(now, tries, base),
+            tries: tries.saturating_add(1),
+            reason: completion.reason.clone().unwrap_or(Reason::RobotsNeeded),
+        });
     }
 
     /// R3, F4: a Crawl-delay holds from the answer that brought it, so for the first page as well.
@@ -275,16 +292,29 @@ impl HostMachine {
     /// The robots.txt exchange ended without an answer.
     pub(super) fn robots_failed(&mut self, now: Moment, why: &str, effects: &mut Effects) {
         self.asking = RobotsAsking::No;
-        self.robots_answered(now, RobotsAnswer::Failed { why: why.to_owned() }, effects);
+        let answer = RobotsAnswer::Failed { why: why.to_owned() };
+        self.robots_answered(now, now.at, answer, effects);
     }
 
-    fn robots_answered(&mut self, now: Moment, answer: RobotsAnswer, effects: &mut Effects) {
+    fn robots_answered(
+        &mut self,
+        now: Moment,
+        ended_at: Timestamp,
+        answer: RobotsAnswer,
+        effects: &mut Effects,
+    ) {
+        self.hindered = None;
         let is_file = matches!(&answer, RobotsAnswer::Status { code: 200..=299, .. });
-        let answered = self.robots.answer(now, answer, &self.settings.robots);
+        // I2: it decides from when it came, however late we hear of it.
+        let came = Moment::new(ended_at.min(now.at), now.dice);
+        let answered = self.robots.answer(came, answer, &self.settings.robots);
+        self.obey_crawl_delay(now, ended_at);
+        self.robots.hold_for(self.ready_at(), &self.settings.robots);
         if let Some(rules) = self.robots.rules().filter(|_| is_file) {
             effects.sitemaps = rules.sitemaps().to_vec();
         }
-        effects.changes.push(Change::PutRobots(self.id, Box::new(answered.record)));
+        let record = self.robots.to_record();
+        effects.changes.extend(record.map(|row| Change::PutRobots(self.id, Box::new(row))));
         effects.wake_sleepers = answered.rules_changed;
     }
 }
@@ -307,6 +337,12 @@ fn tries(lease: &Lease, status: UrlStatus) -> u8 {
             lease.entry.attempts.saturating_add(1)
         }
     }
+}
+
+/// Whether an exchange failed on our side: what the site would have said is not known.
+fn is_ours(completion: &Completion) -> bool {
+    matches!(completion.outcome, Outcome::Cancelled | Outcome::EgressRefused)
+        || completion.reason == Some(Reason::LeaseExpired)
 }
 
 fn failed(completion: &Completion) -> RobotsAnswer {

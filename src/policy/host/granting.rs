@@ -22,8 +22,11 @@ impl HostMachine {
         if let Some(reason) = self.refusal(now) {
             return self.answer(OfferAnswer::Withheld(Some(reason)), effects);
         }
-        if let Some(errand) = self.errands.pop_front() {
-            return self.grant_robots(now, lease, errand, effects);
+        if let Some(errand) = self.errands.front().cloned() {
+            // It leaves the queue after its time was set: it does not wait for our own robots.txt.
+            self.grant_robots(now, lease, errand, effects);
+            self.errands.pop_front();
+            return;
         }
         if self.go_on_asking(now, lease, effects) {
             return;
@@ -66,6 +69,10 @@ impl HostMachine {
         let until = self.ready_at();
         if until <= at {
             return None;
+        }
+        let hindered = self.hindered.as_ref().filter(|hindered| hindered.retry_at == until);
+        if let Some(hindered) = hindered {
+            return Some(hindered.reason.clone());
         }
         let unreachable = match &self.robots {
             RobotsState::Unreachable { since, why, .. } => Some((*since, why)),
@@ -268,7 +275,7 @@ impl HostMachine {
         }
     }
 
-    /// The host that sent it takes its rules as unreachable and asks again later.
+    /// The host that sent it asks again later.
     fn refused_errand(&self, now: Moment, errand: Errand) -> Completion {
         let kind = LeaseKind::Robots { for_host: errand.for_host, hops: errand.hops };
         let entry = self.robots_entry(errand.url);

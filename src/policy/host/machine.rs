@@ -37,6 +37,8 @@ pub struct HostMachine {
     pub(super) record: HostRecord,
     pub(super) robots: RobotsState,
     pub(super) asking: RobotsAsking,
+    /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
+    pub(super) hindered: Option<Hindrance>,
     pub(super) window: Window,
     pub(super) in_flight: BTreeMap<LeaseId, Lease>,
     pub(super) errands: VecDeque<Errand>,
@@ -71,6 +73,19 @@ pub(super) enum RobotsAsking {
     Hop(Errand),
     /// A redirect to another host: that host fetches it; given up at the deadline.
     Away { hops: u8, deadline: Timestamp },
+}
+
+/// R2: asking for robots.txt failed on our side: a worker died, the archive refused the answer, the
+/// address may not be connected to. It says nothing of the site, so what is known of its rules
+/// stays as it is, and since they are due, nothing goes out until they have been asked for again.
+/// A restart forgets it and asks at once.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hindrance {
+    /// When it is tried again.
+    pub(super) retry_at: Timestamp,
+    /// Tries in a row.
+    pub(super) tries: u16,
+    pub(super) reason: Reason,
 }
 
 /// What a machine is woken from.
@@ -146,6 +161,7 @@ impl HostMachine {
             record,
             robots,
             asking: RobotsAsking::No,
+            hindered: None,
             window,
             in_flight,
             errands: VecDeque::new(),
@@ -271,7 +287,7 @@ impl HostMachine {
         let clock = self.record.next_allowed_at;
         let asked = self.record.site_wait_until.unwrap_or(Timestamp::EPOCH);
         let robots = match self.errands.is_empty() {
-            true => self.robots_wait().unwrap_or(Timestamp::EPOCH),
+            true => self.robots_wait().max(self.hindered_until()).unwrap_or(Timestamp::EPOCH),
             false => Timestamp::EPOCH,
         };
         let budget = match self.budget_is_used_up(clock.max(asked)) {
@@ -279,6 +295,11 @@ impl HostMachine {
             false => Timestamp::EPOCH,
         };
         clock.max(asked).max(robots).max(budget)
+    }
+
+    /// When robots.txt is asked for again after we failed to.
+    pub(super) fn hindered_until(&self) -> Option<Timestamp> {
+        self.hindered.as_ref().map(|hindrance| hindrance.retry_at)
     }
 
     /// Robots that cannot be had and leave no good copy: nothing until the next try, or until they

@@ -86,24 +86,57 @@ impl Pattern {
     }
 
     fn matches(&self, path: &str, relaxed: &str) -> bool {
-        let path = if self.has_query { relaxed } else { path }.as_bytes();
-        let pattern = self.text.as_bytes();
+        let path = if self.has_query { relaxed } else { path };
+        Search { rest: path.as_bytes(), looked_at: 0 }.runs(self.text.as_bytes(), self.anchored)
+    }
+}
+
+/// What is left of a path while a pattern is looked for in it.
+struct Search<'a> {
+    rest: &'a [u8],
+    /// Octets of the path that were compared, however often: the law of linear time, counted.
+    looked_at: usize,
+}
+
+impl<'a> Search<'a> {
+    /// Whether the pattern matches the path.
+    fn runs(&mut self, pattern: &[u8], anchored: bool) -> bool {
         let Some(star) = memchr::memchr(b'*', pattern) else {
-            return if self.anchored { path == pattern } else { path.starts_with(pattern) };
+            return self.starts_with(pattern) && (!anchored || self.rest.is_empty());
         };
-        let Some(mut rest) = path.strip_prefix(&pattern[..star]) else {
+        let (first, tail) = (&pattern[..star], &pattern[star + 1..]);
+        if !self.starts_with(first) {
             return false;
-        };
-        let tail = &pattern[star + 1..];
+        }
         let last_star = memchr::memrchr(b'*', tail);
-        for segment in tail[..last_star.unwrap_or(0)].split(|byte| *byte == b'*') {
-            match memmem::find(rest, segment) {
-                Some(at) => rest = &rest[at + segment.len()..],
-                None => return false,
+        let segments = tail[..last_star.unwrap_or(0)].split(|byte| *byte == b'*');
+        for segment in segments {
+            if !self.finds(segment) {
+                return false;
             }
         }
         let last = &tail[last_star.map_or(0, |star| star + 1)..];
-        if self.anchored { rest.ends_with(last) } else { memmem::find(rest, last).is_some() }
+        if anchored { self.ends_with(last) } else { self.finds(last) }
+    }
+
+    fn starts_with(&mut self, text: &[u8]) -> bool {
+        self.looked_at += text.len().min(self.rest.len());
+        self.rest.strip_prefix(text).map(|rest| self.rest = rest).is_some()
+    }
+
+    fn ends_with(&mut self, text: &[u8]) -> bool {
+        self.looked_at += text.len().min(self.rest.len());
+        self.rest.ends_with(text)
+    }
+
+    /// As early as possible; what was passed is never looked at again. `memmem` is linear.
+    fn finds(&mut self, text: &[u8]) -> bool {
+        let end = memmem::find(self.rest, text).map(|at| at + text.len());
+        let (passed, rest): (&'a [u8], &'a [u8]) =
+            self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.looked_at += passed.len();
+        self.rest = rest;
+        end.is_some()
     }
 }
 

@@ -5,10 +5,13 @@
 
 mod parse;
 mod matching;
+mod freshness;
 mod state;
 
+pub use freshness::freshness;
 pub use matching::Verdict;
 pub use parse::{Group, Rules, Skipped};
+pub(in crate::policy) use state::retry_delay;
 pub use state::{
     Answered, Decision, FreshKind, LongUnreachable, RobotsAnswer, RobotsSettings, RobotsState,
 };

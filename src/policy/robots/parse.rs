@@ -5,9 +5,12 @@
 //! (Left alone it loses the first group behind a byte order mark, takes `Allowlist` for `Allow`,
 //! drops characters after a stray `%` and panics on a long line of multi-byte text.)
 //!
-//! Every bound errs towards refusing: a `Disallow` too long to keep is cut, which makes it refuse
-//! more; an `Allow` too long to keep is dropped. Both are counted in [`Skipped`].
+//! A pattern that is too long to keep errs towards refusing: a `Disallow` is cut, which makes it
+//! refuse more; an `Allow` is dropped. What lies beyond the number or the size of the rules that
+//! are kept is not read, and both bounds hold more than the 500 KiB that RFC 9309 asks for. All of
+//! it is counted in [`Skipped`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +26,14 @@ const LINE_BYTES_MAX: usize = 32 * 1024;
 const PATTERN_BYTES_MAX: usize = 32 * 1024;
 /// Rules kept: more than the 500 KiB that RFC 9309 asks for can hold.
 const RULES_MAX: usize = 65_536;
-/// Sitemap lines kept.
+/// Bytes of the patterns and texts of all rules that are kept, whatever `robots.max_size` allows.
+/// An octet of the file becomes at most three of a pattern and three of a text.
+const RULES_BYTES_MAX: usize = 4 << 20;
+/// Lines that are read: twice as many as 500 KiB can hold.
+const LINES_MAX: usize = 1 << 20;
+/// Sitemap lines kept, and the bytes of each: no URL that is asked for is longer.
 const SITEMAPS_MAX: usize = 1_000;
+const SITEMAP_BYTES_MAX: usize = 8 * 1024;
 /// Characters of a rule's line kept for people.
 const TEXT_CHARS_MAX: usize = 500;
 
@@ -61,9 +70,9 @@ pub struct Skipped {
     pub lines_cut: u32,
     /// Patterns that were cut (`Disallow`) or dropped (`Allow`) for their length.
     pub long_patterns: u32,
-    /// Rules beyond the number that is kept.
+    /// Rules beyond the number, or the bytes of all rules, that are kept.
     pub rules: u32,
-    /// Sitemap lines beyond the number that is kept.
+    /// Sitemap lines beyond the number or the length that is kept.
     pub sitemaps: u32,
 }
 
@@ -81,8 +90,11 @@ impl Rules {
     /// Reads the text of a robots.txt for the product token `product` (any case).
     pub fn parse(text: &Bytes, product: &str) -> Self {
         let mut skipped = Skipped::default();
-        let lines: Vec<Line<'_>> =
-            lines(text).map(|line| Line::read(line, &mut skipped.lines_cut)).collect();
+        let utf8 = utf8(text);
+        let lines: Vec<Line<'_>> = lines(&utf8)
+            .take(LINES_MAX)
+            .map(|line| Line::read(line, &mut skipped.lines_cut))
+            .collect();
         let mut collector = Collector::new(product, &lines, skipped);
         robotstxt::parse_robotstxt(&cleaned(&lines), &mut collector);
         let (group, draft) = match (collector.named, collector.everyone) {
@@ -219,6 +231,21 @@ fn without_colon(text: &[u8]) -> (&[u8], &[u8]) {
     if value.iter().any(u8::is_ascii_whitespace) { (b"", b"") } else { (key, value) }
 }
 
+/// The text as UTF-8, which RFC 9309 wants. UTF-16 with its mark, as some editors save it, is read
+/// too: its rules are plain, and whoever wrote them means them.
+fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
+    let unit: fn([u8; 2]) -> u16 = match text {
+        [0xFF, 0xFE, ..] => u16::from_le_bytes,
+        [0xFE, 0xFF, ..] => u16::from_be_bytes,
+        _ => return Cow::Borrowed(text),
+    };
+    let (pairs, _) = text.as_chunks();
+    let units = pairs.iter().skip(1).map(|pair| unit(*pair));
+    let decoded: String =
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    Cow::Owned(decoded.into_bytes())
+}
+
 /// Lines end with LF, CR or CRLF; a byte order mark in front is no part of the first.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text));
@@ -259,6 +286,8 @@ fn cleaned(lines: &[Line<'_>]) -> String {
 #[derive(Default)]
 struct Draft {
     rules: Vec<Rule>,
+    /// Of their patterns and texts.
+    bytes: usize,
     crawl_delay: Option<Duration>,
 }
 
@@ -331,10 +360,13 @@ impl<'a> Collector<'a> {
         if cut && allow {
             return;
         }
-        let text = String::from_utf8_lossy(line.text).chars().take(TEXT_CHARS_MAX).collect();
+        let text: String =
+            String::from_utf8_lossy(line.text).chars().take(TEXT_CHARS_MAX).collect();
+        let bytes = pattern.octets() + text.len();
         let mut beyond = 0;
         for draft in self.drafts(run) {
-            if draft.rules.len() < RULES_MAX {
+            if draft.rules.len() < RULES_MAX && draft.bytes + bytes <= RULES_BYTES_MAX {
+                draft.bytes += bytes;
                 let (pattern, text) = (pattern.clone(), String::clone(&text));
                 draft.rules.push(Rule { allow, line: number, pattern, text });
             } else {
@@ -393,7 +425,7 @@ impl RobotsParseHandler for Collector<'_> {
         if value.is_empty() || self.sitemaps.iter().any(|known| known == value) {
             return;
         }
-        if self.sitemaps.len() < SITEMAPS_MAX {
+        if self.sitemaps.len() < SITEMAPS_MAX && value.len() <= SITEMAP_BYTES_MAX {
             self.sitemaps.push(value.to_owned());
         } else {
             self.skipped.sitemaps += 1;

@@ -128,10 +128,8 @@ pub enum FreshKind {
 }
 
 /// What an answer led to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The record to be written.
-    pub record: RobotsRecord,
     /// Paths may be judged otherwise than before, so sleeping URLs are judged again (R2).
     pub rules_changed: bool,
 }
@@ -166,7 +164,8 @@ enum Deciding<'a> {
 }
 
 impl RobotsState {
-    /// Takes what came for `/robots.txt`.
+    /// Takes what came for `/robots.txt`. Its caller knows the host's clock, and says by
+    /// [`RobotsState::hold_for`] when the next request may go, before it writes the record.
     pub fn answer(
         &mut self,
         now: Moment,
@@ -200,8 +199,24 @@ impl RobotsState {
         let after = next.deciding();
         let rules_changed = after != Deciding::Nothing && after != self.deciding();
         *self = next;
-        let record = self.to_record().expect("an answer leads to a state that has one");
-        Answered { record, rules_changed }
+        Answered { rules_changed }
+    }
+
+    /// R2: what has just been answered decides at least the next request, which may go at `next`.
+    /// Else a host that wants longer waits than an answer lasts would be asked for its robots.txt
+    /// for ever, and for no page: an answer lasts some minutes beyond `next`, within its day (I2),
+    /// and where a good copy serves on, the delay of the next try runs from `next`.
+    pub fn hold_for(&mut self, next: Timestamp, settings: &RobotsSettings) {
+        match self {
+            Self::Fresh { fetched_at, until, .. } => {
+                let latest = *fetched_at + settings.cache.min(CACHE_MAX);
+                *until = (*until).max(next + CACHE_MIN).min(latest.max(*until));
+            }
+            Self::Unreachable { asked_at, retry_at, last_good: Some(_), .. } => {
+                *retry_at = (*retry_at).max(next + retry_at.since(*asked_at));
+            }
+            Self::Unfetched | Self::Unreachable { last_good: None, .. } => {}
+        }
     }
 
     /// Judges `/path?query` at `now`.
@@ -260,7 +275,9 @@ impl RobotsState {
         match self {
             Self::Unfetched => None,
             Self::Fresh { fetched_at, until, .. } => Some((*until).min(*fetched_at + CACHE_MAX)),
-            Self::Unreachable { asked_at, retry_at, .. } => {
+            // While it is unreachable the good copy has no age (I2); its next try has a time.
+            Self::Unreachable { retry_at, last_good: Some(_), .. } => Some(*retry_at),
+            Self::Unreachable { asked_at, retry_at, last_good: None, .. } => {
                 Some((*retry_at).min(*asked_at + CACHE_MAX))
             }
         }
@@ -364,7 +381,7 @@ fn fresh(
 }
 
 /// Doubles with every failure, jitter on top, bounded.
-fn retry_delay(now: Moment, failures: u16, base: Duration) -> Duration {
+pub(in crate::policy) fn retry_delay(now: Moment, failures: u16, base: Duration) -> Duration {
     let grown = base.saturating_mul(2_u32.saturating_pow(u32::from(failures)));
     let ceiling = RETRY_MAX.div_f64(1.0 + RETRY_JITTER);
     grown.min(ceiling).mul_f64(1.0 + RETRY_JITTER * now.fraction())

@@ -4,7 +4,9 @@ use super::bench::{Bench, at, secs, settings};
 use super::{ALLOW, robots_of};
 use crate::policy::host::{Errand, HostEvent};
 use crate::policy::robots::{LongUnreachable, RobotsSettings, RobotsState};
-use crate::types::{CrawlUrl, HostKey, LeaseKind, Outcome, Reason, UrlStatus};
+use crate::types::{
+    Completion, CrawlUrl, HostKey, Lease, LeaseKind, Outcome, Reason, Timestamp, UrlStatus,
+};
 
 #[test]
 fn refused_urls_sleep_until_the_rules_change() {
@@ -184,4 +186,178 @@ fn an_errand_for_another_host_obeys_this_hosts_clock() {
     let (who, completion) = effects.errand_ended.unwrap();
     assert_eq!((who, completion.lease), (for_host, lease.id));
     assert!(bench.machine.record().next_allowed_at >= lease.not_before + secs(1));
+}
+
+const DAY: u64 = 86_400;
+
+/// Forty pages of a host whose rules were good once, and how many requests of each kind are made
+/// until they are fetched when robots.txt is answered by `refuse` from the second day on.
+fn pages_served(rules: &str, refuse: impl Fn(&mut Completion)) -> (usize, usize) {
+    let mut bench = Bench::with_rules(settings(), rules, &["/private/0"]);
+    assert_eq!(bench.withheld(), None);
+    bench.now = bench.now + secs(DAY);
+    let paths: Vec<String> = (0..40).map(|page| format!("/{page}")).collect();
+    bench.admit(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+    let (mut pages, mut files) = (0, 0);
+    while pages < 40 {
+        let lease = bench.next_lease();
+        match lease.kind {
+            LeaseKind::Page => {
+                pages += 1;
+                bench.answer(&lease, 0, Outcome::Ok);
+            }
+            LeaseKind::Robots { .. } => {
+                files += 1;
+                assert!(files <= 60, "{pages} pages only");
+                let mut completion = bench.completion(&lease, 0, Outcome::RateLimited);
+                refuse(&mut completion);
+                bench.ended(completion);
+                let last_good = match bench.machine.robots() {
+                    RobotsState::Unreachable { last_good, .. } => last_good.is_some(),
+                    RobotsState::Unfetched | RobotsState::Fresh { .. } => false,
+                };
+                assert!(last_good, "the old rules serve on");
+            }
+        }
+    }
+    assert_eq!(bench.sleeping.len(), 1, "what they refused stays refused");
+    (pages, files)
+}
+
+#[test]
+fn the_last_good_copy_serves_pages_between_the_tries() {
+    const RULES: &str = "User-agent: *\nDisallow: /private\n";
+    for (status, asked) in
+        [(429, None), (503, None), (503, Some(secs(600))), (429, Some(secs(7200)))]
+    {
+        let (pages, files) = pages_served(RULES, |completion| {
+            completion.status = Some(status);
+            completion.retry_after = asked;
+        });
+        assert!(files > 0 && files <= pages, "{status} {asked:?}: {files} files, {pages} pages");
+    }
+    let slow = "User-agent: *\nDisallow: /private\nCrawl-delay: 7200\n";
+    let (pages, files) = pages_served(slow, |completion| completion.status = Some(500));
+    assert!(files <= pages, "a page at least for every try: {files}");
+}
+
+#[test]
+fn an_answer_lasts_for_the_next_request_however_long_the_host_waits() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1", "/2", "/3"]);
+    let mut kinds = String::new();
+    for _ in 0..6 {
+        let lease = bench.next_lease();
+        let robots = matches!(lease.kind, LeaseKind::Robots { .. });
+        kinds.push(if robots { 'r' } else { 'p' });
+        let mut completion = bench.completion(&lease, 0, Outcome::Ok);
+        if robots {
+            completion.robots_body = Some("User-agent: *\nCrawl-delay: 3600\n".into());
+            completion.max_age = Some(secs(60));
+        }
+        bench.ended(completion);
+    }
+    assert_eq!(kinds, "rprprp", "a page for every file, not files alone");
+}
+
+/// Ends the lease of a robots.txt by a failure of our own.
+fn fail(bench: &mut Bench, lease: &Lease, outcome: Outcome, reason: Reason, sent: bool) {
+    let sent_at = sent.then_some(lease.not_before);
+    let failed = Completion::failed(lease, bench.now.max(lease.not_before), outcome, reason);
+    bench.ended(Completion { sent_at, ..failed });
+}
+
+fn retry_at(bench: &Bench) -> Timestamp {
+    bench.machine.ready_at()
+}
+
+#[test]
+fn a_failure_of_ours_says_nothing_of_the_rules() {
+    let failures = [
+        (Outcome::Cancelled, Reason::WorkerDied, true, 30),
+        (Outcome::Cancelled, Reason::WorkerDied, false, 1),
+        (Outcome::Cancelled, Reason::Stopping, false, 1),
+        (Outcome::Timeout, Reason::LeaseExpired, false, 30),
+    ];
+    for (outcome, reason, sent, wait) in failures {
+        let mut bench = Bench::new(settings());
+        bench.admit(&["/1"]);
+        let lease = bench.granted();
+        fail(&mut bench, &lease, outcome, reason.clone(), sent);
+        assert_eq!(bench.machine.robots(), &RobotsState::Unfetched, "{reason}");
+        assert!(bench.robots_row.is_none(), "{reason}: nothing is written of it");
+        assert!(bench.machine.is_idle(), "{reason}: it may sleep until then");
+        assert_eq!(retry_at(&bench), bench.now + secs(wait), "{reason} {sent}");
+        bench.now = bench.now + secs(wait) - secs(1) - std::time::Duration::from_millis(1);
+        if wait > 1 {
+            assert_eq!(bench.withheld(), Some(reason.clone()), "no page meanwhile");
+        }
+        let again = bench.next_lease();
+        assert_eq!(robots_of(&again).1, 0);
+        fail(&mut bench, &again, outcome, reason.clone(), sent);
+        assert_eq!(retry_at(&bench), bench.now.max(again.not_before) + secs(2 * wait), "{reason}");
+        let third = bench.next_lease();
+        bench.answer_robots(&third, ALLOW);
+        assert_eq!(bench.next_lease().kind, LeaseKind::Page);
+    }
+}
+
+#[test]
+fn a_failure_of_ours_leaves_rules_that_are_due_as_they_were() {
+    let mut bench = Bench::with_rules(settings(), ALLOW, &["/1"]);
+    bench.now = bench.now + secs(DAY);
+    let before = bench.machine.robots().clone();
+    let lease = bench.granted();
+    fail(&mut bench, &lease, Outcome::Cancelled, Reason::WorkerDied, true);
+    assert_eq!(bench.machine.robots(), &before);
+    let again = bench.next_lease();
+    assert_eq!(robots_of(&again).1, 0, "I2: rules of yesterday let no page out");
+}
+
+#[test]
+fn an_address_that_we_refuse_is_not_the_sites_failure() {
+    let mut bench = Bench::new(settings());
+    bench.admit(&["/1"]);
+    let refused = Reason::EgressRefused { address: "10.1.2.3 (private)".to_owned() };
+    for wait in [30, 60, 120] {
+        let lease = bench.next_lease();
+        assert_eq!(robots_of(&lease).1, 0);
+        fail(&mut bench, &lease, Outcome::EgressRefused, refused.clone(), false);
+        assert_eq!(bench.machine.robots(), &RobotsState::Unfetched);
+        assert_eq!(bench.withheld(), Some(refused.clone()), "it is said as what it is");
+        assert_eq!(retry_at(&bench), bench.now.max(lease.not_before) + secs(wait));
+    }
+    assert_eq!(bench.counts.queued, 1, "what is queued waits");
+}
+
+#[test]
+fn an_errand_is_run_also_while_the_hosts_own_file_is_unreachable() {
+    let errand = || Errand {
+        for_host: HostKey::parse("https://c.test").unwrap(),
+        url: CrawlUrl::parse("https://a.test/robots.txt").unwrap(),
+        hops: 1,
+    };
+    let refused = Reason::EgressRefused { address: "10.1.2.3 (private)".to_owned() };
+    let failures = [
+        (Outcome::Connect, Reason::Connect { why: "refused".to_owned() }),
+        (Outcome::EgressRefused, refused),
+    ];
+    for (outcome, reason) in failures {
+        for early in [true, false] {
+            let mut bench = Bench::new(settings());
+            bench.admit(&["/1"]);
+            let own = bench.granted();
+            if early {
+                bench.step(HostEvent::ErrandCame(errand()));
+            }
+            fail(&mut bench, &own, outcome, reason.clone(), false);
+            if !early {
+                bench.step(HostEvent::ErrandCame(errand()));
+            }
+            let lease = bench.next_lease();
+            assert_eq!(robots_of(&lease).1, 1, "{outcome} {early}");
+            let waited = lease.not_before.since(own.not_before);
+            assert!(waited <= secs(1), "{outcome} {early}: its own clock only, not {waited:?}");
+        }
+    }
 }

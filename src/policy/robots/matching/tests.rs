@@ -97,6 +97,41 @@ fn hostile_patterns_cost_no_more_than_plain_ones() {
     assert!(!pattern_matches(&near_misses, &format!("/{}c", "a".repeat(100_000))));
 }
 
+/// How many octets of the path are looked at.
+fn looked_at(pattern: &str, path: &str) -> (bool, usize) {
+    let (text, anchored) = match pattern.strip_suffix('$') {
+        Some(text) => (text, true),
+        None => (pattern, false),
+    };
+    let pattern = Pattern::new(&canonical(text.as_bytes(), true), anchored);
+    let path = canonical(path.as_bytes(), false);
+    let mut search = Search { rest: path.as_bytes(), looked_at: 0 };
+    (search.runs(pattern.text.as_bytes(), pattern.anchored), search.looked_at)
+}
+
+/// Linear in the path whatever the pattern: counted, since a clock tells it only on a quiet day.
+#[test]
+fn no_octet_of_a_path_is_looked_at_more_than_twice() {
+    let path = |n: usize, end: &str| format!("/{}{end}", "ab".repeat(n));
+    for n in [10, 1_000, 4_000] {
+        let hostile = [
+            "*a".repeat(n),
+            format!("/{}$", "*a*b".repeat(n)),
+            format!("/*{}c$", "ab*".repeat(n / 2)),
+            format!("/{}c", "*".repeat(n)),
+            format!("/*{}c*", "ab".repeat(n - 1)),
+            format!("/{}", "*ba".repeat(2 * n)),
+        ];
+        for pattern in hostile {
+            for end in ["", "c", "/"] {
+                let path = path(n, end);
+                let (_, looked) = looked_at(&pattern, &path);
+                assert!(looked <= 2 * path.len(), "{looked} of {} at {n}", path.len());
+            }
+        }
+    }
+}
+
 /// Why the oracle below is asked about one wildcard at the end only: with more it misses matches.
 /// When this fails, the crate has been mended and the oracle can be asked more.
 #[test]
@@ -115,6 +150,11 @@ proptest! {
             pattern_matches(&pattern, &path),
             by_definition(pattern.as_bytes(), path.as_bytes())
         );
+    }
+
+    #[test]
+    fn work_is_linear_for_any_pattern(pattern in "/?([ab]{0,3}\\*){0,9}[ab]{0,3}\\$?", path in "/[ab]{0,60}") {
+        prop_assert!(looked_at(&pattern, &path).1 <= 2 * path.len());
     }
 
     #[test]

@@ -70,6 +70,33 @@ fn rules_before_any_group_are_nobodys() {
 }
 
 #[test]
+fn lines_without_end_and_files_of_one_line_are_bounded() {
+    let endless = format!("User-agent: *\nDisallow: /a\n#{}", "x".repeat(3_000_000));
+    assert!(!allows(&endless, "/a"));
+    assert_eq!(rules(&endless).skipped().lines_cut, 0, "a comment is no loss");
+    let many = format!("{}User-agent: *\nDisallow: /a\n", "\n".repeat(LINES_MAX - 1));
+    assert!(allows(&many, "/a") && rules(&many).group() == Group::Everyone);
+    for text in ["a".repeat(3_000_000), ":".repeat(3_000_000), "\n".repeat(3_000_000)] {
+        assert!(rules(&text).is_empty());
+    }
+}
+
+#[test]
+fn every_spelling_of_crawl_delay_is_read() {
+    for key in
+        ["Crawl-delay", "crawl-Delay", "CRAWL-DELAY", "Crawldelay", "crawl delay", "crawl_delay"]
+    {
+        for line in [format!("{key}: 90"), format!("{key}:90 # s"), format!("  {key} : 90.0")] {
+            let rules = rules(&format!("User-agent: *\n{line}\n"));
+            assert_eq!(rules.crawl_delay(), Some(Duration::from_secs(90)), "{line}");
+        }
+    }
+    let of = |text: &str| rules(text).crawl_delay();
+    assert_eq!(of("User-agent: *\nCrawl-delay 90"), Some(Duration::from_secs(90)));
+    assert_eq!(of("User-agent: *\nCrawl-delay: 0"), Some(Duration::ZERO));
+}
+
+#[test]
 fn crawl_delays_belong_to_their_own_agents() {
     let delay = |text: &str| rules(text).crawl_delay().map(|delay| delay.as_millis());
     assert_eq!(
@@ -92,6 +119,10 @@ fn crawl_delays_belong_to_their_own_agents() {
 fn sitemaps_are_global_and_each_is_kept_once() {
     let text = "Sitemap: http://a/1\nUser-agent: x\nSITEMAP: /2\nDisallow: /\nsite-map: http://a/1";
     assert_eq!(rules(text).sitemaps(), ["http://a/1", "/2"]);
+    let long = format!("Sitemap: /{}\n", "x".repeat(SITEMAP_BYTES_MAX));
+    let many: String = (0..SITEMAPS_MAX + 3).map(|n| format!("Sitemap: /{n}\n")).collect();
+    let rules = rules(&format!("{long}{many}"));
+    assert_eq!((rules.sitemaps().len(), rules.skipped().sitemaps), (SITEMAPS_MAX, 4));
 }
 
 #[test]
@@ -128,6 +159,42 @@ fn more_rules_than_are_kept_are_counted() {
     let text = format!("User-agent: *\n{}", "Allow:/\n".repeat(RULES_MAX + 7));
     assert_eq!(rules(&text).len(), RULES_MAX);
     assert_eq!(rules(&text).skipped().rules, 7);
+}
+
+#[test]
+fn the_bytes_of_all_rules_are_bounded_and_hold_what_the_rfc_asks_for() {
+    // The longest lines that are kept, and more of them than the largest file may have.
+    let long = format!("Disallow: /{}\n", "ü".repeat(5_400));
+    let text = format!("User-agent: *\nUser-agent: mehman\n{}", long.repeat(400));
+    let rules = rules(&text);
+    let kept: usize = rules.rules().iter().map(|r| r.pattern.octets() + r.text.len()).sum();
+    assert!(kept <= RULES_BYTES_MAX && kept > RULES_BYTES_MAX - 64 * 1024, "{kept}");
+    assert_eq!(usize::try_from(rules.skipped().rules).unwrap() + rules.len(), 400);
+    // RFC 9309 2.5: 500 KiB, of lines of any length, encoded to three times their size.
+    for line in [format!("Allow: /{}\n", "ü".repeat(300)), "Allow:é\n".to_owned()] {
+        let lines = 500 * 1024 / line.len();
+        let rules = rules_of(format!("User-agent: *\n{}", line.repeat(lines)).as_bytes());
+        assert_eq!((rules.len(), rules.skipped()), (lines, Skipped::default()));
+    }
+}
+
+#[test]
+fn utf16_with_its_mark_is_read() {
+    let text = "\u{FEFF}User-agent: *\r\nDisallow: /ä\nSitemap: /s\n";
+    let units = || text.encode_utf16();
+    let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+    for mut bytes in [little, big] {
+        for cut in ["whole", "odd"] {
+            let rules = rules_of(&bytes);
+            let found = rules.verdict("/%C3%A4");
+            let refused = super::super::Verdict::Disallowed { line: 2, rule: "Disallow: /ä" };
+            assert_eq!(found, refused, "{cut}");
+            assert_eq!(rules.sitemaps(), ["/s"]);
+            bytes.push(b'x');
+        }
+    }
+    assert!(rules_of(b"\xFF\xFE").is_empty() && rules_of(b"\xFE\xFF\xD8").is_empty());
 }
 
 #[test]

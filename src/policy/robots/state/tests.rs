@@ -214,8 +214,8 @@ proptest! {
         let mut now = start();
         for (seconds, dice, answer) in steps {
             now = now + Duration::from_secs(seconds);
-            let answered = state.answer(Moment::new(now, dice), answer, &settings);
-            prop_assert_eq!(&RobotsState::from_record(&answered.record, "mehman"), &state);
+            state.answer(Moment::new(now, dice), answer, &settings);
+            prop_assert_eq!(&RobotsState::from_record(&state.to_record().unwrap(), "mehman"), &state);
             let bytes = postcard::to_stdvec(&state).unwrap();
             prop_assert_eq!(&postcard::from_bytes::<RobotsState>(&bytes).unwrap(), &state);
             let due = state.due_at().unwrap();
@@ -223,6 +223,32 @@ proptest! {
             prop_assert_eq!(state.decide(due, "/b", &settings), Decision::NeedsFetch);
         }
     }
+}
+
+#[test]
+fn an_answer_lasts_beyond_the_next_request_within_its_day() {
+    let settings = RobotsSettings::default();
+    let short = RobotsAnswer::Status { code: 404, body: None, max_age: Some(MINUTE) };
+    for (next, due) in [
+        (MINUTE, 6 * MINUTE),
+        (60 * MINUTE, 65 * MINUTE),
+        (DAY - MINUTE, DAY),
+        (3 * DAY, DAY),
+        (Duration::ZERO, 5 * MINUTE),
+    ] {
+        let mut state = after(&[(Duration::ZERO, short.clone())]);
+        state.hold_for(start() + next, &settings);
+        assert_eq!(state.due_at(), Some(start() + due), "{next:?}");
+    }
+    // A copy that serves on while the file is unreachable has no day of its own.
+    let mut state = after(&[(Duration::ZERO, status(200, REFUSES_A)), (DAY, failed())]);
+    state.hold_for(start() + 3 * DAY, &settings);
+    assert_eq!(state.due_at(), Some(start() + 3 * DAY + settings.retry_base));
+    assert_eq!(decide(&state, 3 * DAY, "/b"), ALLOW);
+    // Where none is left, the next try is not put off.
+    let mut state = after(&[(Duration::ZERO, failed())]);
+    state.hold_for(start() + 3 * DAY, &settings);
+    assert_eq!(state.due_at(), Some(start() + settings.retry_base));
 }
 
 #[test]
