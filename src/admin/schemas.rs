@@ -84,6 +84,15 @@ fn page(items: &str) -> Value {
     object(&[("items", list(&named(items))), ("next", or_null(&text()))])
 }
 
+fn output_figures() -> Value {
+    object(&[
+        ("name", text()),
+        ("purpose", one_of(&["search", "ai-train", "ai-input", "archive"])),
+        ("documents", whole()),
+        ("left_out", map(&whole())),
+    ])
+}
+
 fn node() -> Shapes {
     let urls = ["known", "queued", "in_flight", "pages_in_flight", "dead", "deferred", "sleeping"];
     let hosts = ["known", "resident", "ready", "waiting", "parked"];
@@ -109,6 +118,7 @@ fn node() -> Shapes {
         ("hosts", counts(&hosts)),
         ("outcomes", map(&whole())),
         ("lag_seconds", number()),
+        ("outputs", list(&output_figures())),
         ("queues", map(&queue)),
         ("next_wake", or_null(&time())),
         ("parked", list(&parked)),

@@ -17,6 +17,7 @@ use crate::protocol::output::OutputView;
 use crate::protocol::pool::PoolView;
 use crate::protocol::shard::{ParkedHost, ShardView};
 use crate::protocol::{ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, ShardMsg};
+use crate::telemetry::OutputFigures;
 use crate::types::{Outcome, ShardId, Timestamp};
 
 /// An actor that has not said how it stands by then makes the state degraded (A4).
@@ -50,6 +51,9 @@ pub struct Status {
     pub outcomes: BTreeMap<Outcome, u64>,
     /// How late the most overdue host is (F9).
     pub lag_seconds: f64,
+    /// What each output has got, and left out (R6).
+    #[serde(default)]
+    pub outputs: Vec<OutputFigures>,
     /// What waits, by stage.
     pub queues: BTreeMap<String, QueueFigures>,
     /// When a host may next be asked, or a deferred URL falls due.
@@ -226,6 +230,7 @@ pub(super) fn sum_up(state: &AdminState, survey: &Survey) -> Status {
             waiting: u64::from(total.hosts_waiting),
             parked: u64::from(total.hosts_parked),
         },
+        outputs: state.metrics.outputs(),
         queues: queues(survey, &total),
         outcomes: total.outcomes,
         lag_seconds: total.lag_seconds,

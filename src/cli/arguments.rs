@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use url::Url;
 
 use crate::config::{ScopeMode, parse_duration};
+use crate::policy::wishes::Purpose;
 use crate::simulation::Fault;
 
 /// A polite web crawler: a guest in every house it visits.
@@ -74,6 +75,8 @@ pub(super) enum Command {
     /// URLs that were given up after too many tries
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// Write the stored page records that a purpose may have
+    Export(ExportArgs),
     /// Check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -314,6 +317,33 @@ pub(super) struct RetryArgs {
     pub(super) all: bool,
     #[command(flatten)]
     pub(super) remote: Remote,
+}
+
+/// Write the stored page records that a purpose may have.
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// What they are for; pages that must not be used so are left out, and counted
+    #[arg(long, value_name = "PURPOSE", value_parser = purposes())]
+    pub(super) purpose: Purpose,
+    /// The form of the records
+    #[arg(
+        long, value_name = "KIND", default_value = "jsonl",
+        value_parser = PossibleValuesParser::new(["jsonl"])
+    )]
+    pub(super) kind: String,
+    /// The output they are read from: `pages`, `pages1`, … [default: the first with the purpose
+    /// `archive`, else `pages`]
+    #[arg(long, value_name = "NAME")]
+    pub(super) from: Option<String>,
+    /// File to write, `-` for standard output
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) out: Option<PathBuf>,
+}
+
+/// The words for purposes.
+fn purposes() -> impl TypedValueParser<Value = Purpose> {
+    let words = PossibleValuesParser::new(Purpose::ALL.map(Purpose::as_str));
+    words.map(|word| Purpose::parse(&word).expect("only words of purposes are let through"))
 }
 
 /// Check or show the configuration.

@@ -24,6 +24,7 @@ mod shapes;
 mod sheets;
 mod offline;
 mod seed;
+mod export;
 mod inspect;
 mod configuration;
 #[cfg(test)]
@@ -108,6 +109,7 @@ async fn dispatch(command: &Command, common: &Common, output: &Output) -> anyhow
         Command::Pause(args) => inspect::switch("pause", args, common, output).await,
         Command::Resume(args) => inspect::switch("resume", args, common, output).await,
         Command::Dead(command) => inspect::dead(command, common, output).await,
+        Command::Export(args) => export::run(args, common, output).await,
         Command::Config(command) => configuration::run(command, common, output),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -135,6 +137,7 @@ fn refuse_useless(common: &Common, command: &Command) -> Result<(), WrongUse> {
         | Command::Pause(_)
         | Command::Resume(_)
         | Command::Dead(_)
+        | Command::Export(_)
         | Command::Config(_) => return Ok(()),
     };
     let options =

@@ -66,6 +66,13 @@ impl Output {
         write(&self.results, text);
     }
 
+    /// A part of a long result that is made for programs.
+    pub(super) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stream = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.write_all(bytes)?;
+        stream.flush()
+    }
+
     /// A result as JSON, on one line.
     pub(super) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         // JSON escapes control characters itself.

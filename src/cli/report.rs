@@ -105,6 +105,7 @@ impl Report {
             "hosts": self.status.hosts,
             "urls": self.status.urls,
             "bytes": self.status.bytes,
+            "outputs": self.status.outputs,
             "patience_seconds": self.patience.as_secs_f64(),
             "duration_seconds": self.took.as_secs_f64(),
             "pages_per_second": self.rate(),
@@ -161,6 +162,9 @@ impl Report {
         table.pair("requests", sheets::outcomes(&status.outcomes));
         table.pair("hosts", sheets::hosts_line(status));
         table.pair("urls", sheets::urls_line(status));
+        for line in sheets::left_out(status) {
+            table.pair("left out", line);
+        }
         for (name, place) in &self.places {
             table.pair(name, place.as_str());
         }
@@ -207,6 +211,7 @@ mod tests {
     use super::*;
     use crate::admin::{HostFigures, RunState, UrlFigures};
     use crate::cli::output::{Form, capture};
+    use crate::telemetry::OutputFigures;
     use crate::types::{HostKey, Outcome};
 
     fn report() -> Report {
@@ -222,6 +227,12 @@ mod tests {
             hosts: HostFigures { known: 3, parked: 1, ..HostFigures::default() },
             outcomes: BTreeMap::from([(Outcome::Ok, 110), (Outcome::ClientError, 10)]),
             lag_seconds: 0.0,
+            outputs: vec![OutputFigures {
+                name: "pages".into(),
+                purpose: "ai-train".into(),
+                documents: 90,
+                left_out: BTreeMap::from([("noai".into(), 12), ("content-usage".into(), 8)]),
+            }],
             queues: BTreeMap::new(),
             next_wake: None,
             parked: Vec::new(),
@@ -255,6 +266,7 @@ mod tests {
             requests  ok 110 · client_error 10 (all that ended, robots.txt included)
             hosts     3 known, 1 parked
             urls      130 known, 4 refused by robots.txt, 1 dead
+            left out  20 pages not for ai-train (pages): content-usage 8 · noai 12
             data      data
             archive   data/archive
             index     data/index
@@ -274,6 +286,7 @@ mod tests {
         assert_eq!((&told["ended"], &told["pages"]), (&json!("waiting"), &json!(120)));
         assert_eq!(told["outcomes"], json!({ "ok": 110, "client_error": 10 }));
         assert_eq!(told["urls"]["known"], 130);
+        assert_eq!(told["outputs"][0]["left_out"], json!({ "content-usage": 8, "noai": 12 }));
         assert_eq!(told["waiting"][0]["until"], "1970-01-01T00:01:40.000Z");
         assert_eq!(told["places"]["archive"], "data/archive");
         assert_eq!(report().exit(), Exit::Done);

@@ -42,6 +42,9 @@ pub(super) fn status(status: &Status, now: Timestamp) -> String {
         })
         .collect();
     table.pair("queues", if queues.is_empty() { "empty".to_owned() } else { queues.join(" · ") });
+    for line in left_out(status) {
+        table.pair("left out", line);
+    }
     table.pair("lag", format!("{:.1} s", status.lag_seconds));
     if let Some(at) = status.next_wake {
         table.pair("next request", relative(at, now));
@@ -65,6 +68,18 @@ pub(super) fn outcomes(outcomes: &BTreeMap<Outcome, u64>) -> String {
     } else {
         format!("{} (all that ended, robots.txt included)", shown.join(" · "))
     }
+}
+
+/// R6: the pages that the purpose of an output left out, a line each output that left out any.
+pub(super) fn left_out(status: &Status) -> Vec<String> {
+    let outputs = status.outputs.iter().filter(|output| !output.left_out.is_empty());
+    let lines = outputs.map(|output| {
+        let pages = counted(output.left_out.values().sum(), "page");
+        let why = output.left_out.iter().map(|(why, pages)| format!("{why} {}", count(*pages)));
+        let why: Vec<String> = why.collect();
+        format!("{pages} not for {} ({}): {}", output.purpose, output.name, why.join(" · "))
+    });
+    lines.collect()
 }
 
 /// URLs by state.

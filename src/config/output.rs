@@ -9,6 +9,7 @@ use super::reader::{Check, Checked, Unfit};
 use super::scope::{RULE, is_rule};
 use super::units::{ByteSize, days};
 use super::value::words;
+use crate::policy::wishes;
 
 words! {
     /// How records of the archive are compressed.
@@ -64,6 +65,17 @@ words! {
         AiInput = "ai-input",
         /// Keeping.
         Archive = "archive",
+    }
+}
+
+impl From<Purpose> for wishes::Purpose {
+    fn from(purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Search => Self::Search,
+            Purpose::AiTrain => Self::AiTrain,
+            Purpose::AiInput => Self::AiInput,
+            Purpose::Archive => Self::Archive,
+        }
     }
 }
 

@@ -213,6 +213,7 @@ mod tests {
             discovered_from: None,
             reason: None,
             attempts: 0,
+            usage: Vec::new(),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::config::{self, Config};
 use crate::discovery::DiscoverySettings;
 use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
 use crate::frontier::FrontierSettings;
-use crate::output::{OutputSettings, Purpose};
+use crate::output::{OutputSettings, output_name};
 use crate::parse::decode::DecodeLimits;
 use crate::parse::select::Extractor;
 use crate::parse::{Limits, ParseSettings, is_wanted};
@@ -336,16 +336,11 @@ pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError>
         return Err(fault);
     }
     let outputs = config.output.iter().enumerate().map(|(at, output)| {
-        let name = if at == 0 { "pages".to_owned() } else { format!("pages{at}") };
+        let name = output_name(at);
         OutputSettings {
             prefix: format!("pages/{name}"),
             name,
-            purpose: match output.purpose {
-                config::Purpose::Search => Purpose::Search,
-                config::Purpose::AiTrain => Purpose::AiTrain,
-                config::Purpose::AiInput => Purpose::AiInput,
-                config::Purpose::Archive => Purpose::Archive,
-            },
+            purpose: output.purpose.into(),
             file_bytes_max: OUTPUT_FILE_BYTES,
         }
     });

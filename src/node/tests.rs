@@ -105,6 +105,7 @@ async fn a_page_of_a_shard_that_was_opened_anew_is_left_to_its_new_parse() {
         discovered_from: None,
         reason: None,
         attempts: 0,
+        usage: Vec::new(),
     };
     let page = |shard| ParsedPage {
         row: row.clone(),

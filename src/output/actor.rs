@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Mutex;
+use tracing::debug;
 
 use super::committed::Append;
 use super::jsonl::{JsonLines, OutputSettings};
@@ -119,6 +120,7 @@ impl Actor for OutputActor {
         for settings in &args.outputs {
             let state = args.committed.iter().find(|(name, _)| *name == settings.name);
             let state = state.map(|(_, state)| state.as_slice());
+            args.metrics.output_opened(&settings.name, settings.purpose);
             outputs.push(JsonLines::open(&args.spool, args.shard, settings.clone(), state).await?);
         }
         Ok(OutputState::new(me, args, outputs, *number))
@@ -179,9 +181,15 @@ impl OutputState {
         let FinishedPage { row, document, links, shard, permit, reasons: _ } = page;
         if let Some(document) = &document {
             for output in &mut self.outputs {
-                let written = output.add(document);
-                self.documents += u64::from(written);
-                self.left_out += u64::from(!written);
+                let left_out = output.add(document);
+                if let Some(cause) = left_out {
+                    let (url, output) = (&document.url, output.name());
+                    debug!(%url, output, %cause, "page left out");
+                }
+                self.documents += u64::from(left_out.is_none());
+                self.left_out += u64::from(left_out.is_some());
+                let why = left_out.map(|cause| cause.scheme);
+                self.metrics.output_counted(output.name(), why);
             }
         }
         let parser_version = document.as_ref().map_or(0, |document| document.parser_version);

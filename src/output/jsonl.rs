@@ -4,22 +4,9 @@ use std::sync::Arc;
 
 use super::OutputError;
 use super::committed::{Append, CommittedFiles};
+use crate::policy::wishes::{Cause, Purpose, Verdict, judge};
 use crate::types::{Document, ShardId};
 use crate::world::Spool;
-
-/// What an output is for: `purpose` of an `[[output]]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
-    /// A search index: pages that say noindex are left out (R4).
-    #[default]
-    Search,
-    /// Training of models.
-    AiTrain,
-    /// Input of models.
-    AiInput,
-    /// Keeping.
-    Archive,
-}
 
 /// One output of kind `jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,21 +51,21 @@ impl JsonLines {
         Ok(Self { name, purpose, files })
     }
 
-    /// Gathers a document; false when this output leaves it out.
-    pub(super) fn add(&mut self, document: &Document) -> bool {
-        let unwanted = match self.purpose {
-            Purpose::Search => says_noindex(document),
-            Purpose::AiTrain | Purpose::AiInput => says_a_wish(document),
-            Purpose::Archive => false,
-        };
-        if unwanted {
-            return false;
+    /// Its key in the shard's store.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// R6: gathers a document, or says what leaves it out: the purpose may not have it.
+    pub(super) fn add<'d>(&mut self, document: &'d Document) -> Option<Cause<'d>> {
+        if let Verdict::Refused(cause) = judge(self.purpose, &document.usage, &document.robots) {
+            return Some(cause);
         }
         let buffer = self.files.gathered();
         serde_json::to_writer(&mut *buffer, document)
             .expect("memory takes what is written, and every key is text");
         buffer.push(b'\n');
-        true
+        None
     }
 
     /// What was gathered, with the name and the state that the shard commits for it.
@@ -87,16 +74,4 @@ impl JsonLines {
         let state = postcard::to_stdvec(&append.end()).expect("two numbers have a form");
         Some((append, (self.name.clone(), state)))
     }
-}
-
-/// R6: the page says something about its use. Whatever it says, models do without the page: the
-/// wishes are kept as found and not yet weighed, and the careful reading is no.
-fn says_a_wish(document: &Document) -> bool {
-    !document.usage.is_empty()
-        || document.robots.iter().any(|directive| directive.starts_with("noai"))
-}
-
-/// R4: the page asks to be left out of indexes.
-fn says_noindex(document: &Document) -> bool {
-    document.robots.iter().any(|directive| matches!(directive.as_str(), "noindex" | "none"))
 }

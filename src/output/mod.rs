@@ -10,9 +10,14 @@ mod jsonl;
 mod actor;
 
 pub use actor::{OutputActor, OutputArgs, Turn};
-pub use jsonl::{OutputSettings, Purpose};
+pub use jsonl::OutputSettings;
 
 use std::io;
+
+/// The name of the output in this place of the configuration, with which its files begin.
+pub fn output_name(place: usize) -> String {
+    if place == 0 { "pages".to_owned() } else { format!("pages{place}") }
+}
 
 /// Why an output cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,13 @@
 
 use super::handler::{PARSER_VERSION, Parsed};
 use super::robots_meta::is_over;
-use crate::types::{Document, Timestamp, ToParse};
+use crate::types::{Document, Timestamp, ToParse, UsageWish};
+
+/// R6: what robots.txt said on its use, and what the page says itself.
+fn usage(row: &ToParse, said: Vec<UsageWish>) -> Vec<UsageWish> {
+    let said = said.into_iter().map(|wish| UsageWish { at: Some(row.fetched_at), ..wish });
+    row.usage.iter().cloned().chain(said).collect()
+}
 
 /// The page record of a parsed page.
 pub(super) fn record(row: &ToParse, parsed: Parsed, duplicate_of: Option<String>) -> Document {
@@ -26,7 +32,7 @@ pub(super) fn record(row: &ToParse, parsed: Parsed, duplicate_of: Option<String>
         simhash: parsed.simhash.map(|hash| format!("{hash:016x}")),
         duplicate_of,
         near_duplicate_of: None,
-        usage: parsed.wishes.usage,
+        usage: usage(row, parsed.wishes.usage),
         robots: directives(parsed.wishes.directives, row.fetched_at),
         depth: row.depth,
         discovered_from: row.discovered_from.clone(),

@@ -4,13 +4,13 @@
 //! page says lifts what it says elsewhere. This file reads; what follows from it is policy.
 
 use super::date;
+use crate::policy::wishes::keep;
 use crate::types::{Headers, Timestamp, UsageWish};
 
 /// Directives kept; more are noise.
 const DIRECTIVES_MAX: usize = 64;
-/// Wishes on use kept, and the bytes of each.
-const WISHES_MAX: usize = 32;
-const WISH_BYTES_MAX: usize = 1024;
+/// Bytes of a directive that are kept.
+const DIRECTIVE_BYTES_MAX: usize = 1024;
 
 /// Headers whose text is a wish on use.
 const USAGE_HEADERS: [&str; 4] =
@@ -117,10 +117,8 @@ impl PageWishes {
     }
 
     fn add_usage(&mut self, source: &str, name: &str, value: &str) {
-        if self.usage.len() < WISHES_MAX {
-            let text = format!("{}: {}", name.to_lowercase(), cut(value.trim()));
-            self.usage.push(UsageWish { source: source.to_owned(), text });
-        }
+        // When it was said is known to whoever has the page's row.
+        keep(&mut self.usage, source, &format!("{}: {}", name.to_lowercase(), value.trim()), None);
     }
 }
 
@@ -159,7 +157,8 @@ fn split_agent(part: &str) -> (Option<&str>, &str) {
 }
 
 fn cut(text: &str) -> &str {
-    let end = (0..=text.len().min(WISH_BYTES_MAX)).rev().find(|end| text.is_char_boundary(*end));
+    let end =
+        (0..=text.len().min(DIRECTIVE_BYTES_MAX)).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 

@@ -10,6 +10,7 @@ pub mod scope;
 pub mod traps;
 pub mod address;
 pub mod robots;
+pub mod wishes;
 pub mod retry_after;
 pub mod politeness;
 pub mod backoff;

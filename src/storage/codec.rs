@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::keys::Kind;
+use crate::types::ToParse;
 
 /// The version this build writes, and the newest it reads.
 pub(super) const ROW_VERSION: u8 = 1;
@@ -112,6 +113,16 @@ pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T,
     }
 }
 
+/// Reads a to-parse row. One written before these held wishes on use lacks its last byte, the
+/// length of an empty list.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_to_parse(bytes: &[u8]) -> Result<ToParse, CodecError> {
+    decode(Kind::ToParse, bytes)
+        .or_else(|failure| decode(Kind::ToParse, &[bytes, &[0]].concat()).map_err(|_| failure))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -119,7 +130,10 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{HostCounts, HostKey, HostRecord};
+    use crate::types::{
+        ArchivePointer, CrawlUrl, HostCounts, HostId, HostKey, HostRecord, Timestamp, UrlId,
+        UrlVersion, UsageWish,
+    };
 
     fn encoded<T: Serialize>(kind: Kind, row: &T) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -133,6 +147,32 @@ mod tests {
         let bytes = encoded(Kind::Host, &row);
         assert_eq!(bytes[0], ROW_VERSION);
         assert_eq!(decode::<HostRecord>(Kind::Host, &bytes).unwrap(), row);
+    }
+
+    #[test]
+    fn to_parse_rows_of_before_are_read() {
+        let row = ToParse {
+            id: UrlId { host: HostId(1), hash: 2, disambiguator: 0 },
+            version: UrlVersion(1),
+            url: CrawlUrl::parse("http://a.test/").unwrap(),
+            depth: 0,
+            redirects: 0,
+            status: 200,
+            fetched_at: Timestamp::EPOCH,
+            archive: ArchivePointer { file: "a.warc.gz".into(), offset: 0, length: 1 },
+            discovered_from: None,
+            reason: None,
+            attempts: 0,
+            usage: Vec::new(),
+        };
+        let bytes = encoded(Kind::ToParse, &row);
+        assert_eq!(decode_to_parse(&bytes).unwrap(), row);
+        let (_, before) = bytes.split_last().unwrap();
+        assert_eq!(decode_to_parse(before).unwrap(), row);
+        assert!(decode_to_parse(before.split_last().unwrap().1).is_err());
+        let wish = UsageWish { source: "robots.txt".into(), text: "x: y".into(), at: None };
+        let row = ToParse { usage: vec![wish], ..row };
+        assert_eq!(decode_to_parse(&encoded(Kind::ToParse, &row)).unwrap(), row);
     }
 
     #[test]

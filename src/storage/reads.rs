@@ -267,7 +267,8 @@ impl ShardStore {
     ) -> Result<Vec<ToParse>, StoreError> {
         let seen = after.map(|(id, version)| Key::ToParse(id, version));
         let range = keys::after(Kind::ToParse.range(), seen.as_ref());
-        rows_of(Kind::ToParse, &self.scan(range, limit, Scan::Cold).await?)
+        let rows = self.scan(range, limit, Scan::Cold).await?;
+        rows.iter().map(|row| Ok(codec::decode_to_parse(&row.value)?)).collect()
     }
 
     /// F8: dead letters behind `after`.

@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::outputs::{OutputFigures, OutputTally};
+use crate::policy::wishes::{Purpose, Scheme};
+
 /// What a metric is called and what it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declared {
@@ -89,6 +92,7 @@ struct Buckets {
 pub struct Metrics {
     counters: Vec<AtomicU64>,
     histograms: Vec<Buckets>,
+    outputs: OutputTally,
 }
 
 impl Default for Metrics {
@@ -96,6 +100,7 @@ impl Default for Metrics {
         Self {
             counters: Counter::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             histograms: Histogram::ALL.iter().map(|_| Buckets::default()).collect(),
+            outputs: OutputTally::default(),
         }
     }
 }
@@ -130,6 +135,21 @@ impl Metrics {
         buckets.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
+    /// An output is there; from now on it has figures.
+    pub fn output_opened(&self, name: &str, purpose: Purpose) {
+        self.outputs.open(name, purpose);
+    }
+
+    /// An output got a page, or left it out and why (R6).
+    pub fn output_counted(&self, name: &str, left_out: Option<Scheme>) {
+        self.outputs.count(name, left_out);
+    }
+
+    /// What every output has got since the start, over all shards.
+    pub fn outputs(&self) -> Vec<OutputFigures> {
+        self.outputs.figures()
+    }
+
     /// Everything held here, ready to be rendered.
     pub fn families(&self) -> Vec<Family> {
         let counters = Counter::ALL.iter().map(|counter| {
@@ -139,6 +159,7 @@ impl Metrics {
         let histograms = Histogram::ALL.iter().zip(&self.histograms);
         counters
             .chain(histograms.map(|(histogram, held)| held.family(histogram.declared())))
+            .chain(self.outputs.families())
             .collect()
     }
 }

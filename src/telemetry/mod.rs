@@ -4,6 +4,7 @@
 //! global but the log's subscriber, which only the binary starts.
 
 mod metrics;
+mod outputs;
 mod events;
 
 use std::io::IsTerminal as _;
@@ -16,6 +17,7 @@ pub use events::{
 };
 pub(crate) use metrics::as_float;
 pub use metrics::{Counter, Declared, Family, FamilyKind, Histogram, Metrics, Sample, render};
+pub use outputs::OutputFigures;
 
 /// Why the log could not be started.
 #[derive(Debug, thiserror::Error)]

@@ -104,6 +104,9 @@ pub struct ToParse {
     pub reason: Option<Reason>,
     /// Parsers that died over it.
     pub attempts: u8,
+    /// R6: what robots.txt said on the use of it when it was fetched. Last, so that a row without
+    /// it is one byte short of a row with none.
+    pub usage: Vec<UsageWish>,
 }
 
 /// What a link is, by the element that carries it.
@@ -259,11 +262,16 @@ pub struct Document {
     pub fields: std::collections::BTreeMap<String, Vec<String>>,
 }
 
-/// R6: one wish on use, as found.
+/// R6: one wish on use, as found: the evidence that [`crate::policy::wishes`] judges by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageWish {
     /// Where it was found: `header`, `meta`, `robots.txt`.
     pub source: String,
-    /// Its text as found.
+    /// Its text: the name in lower case and the value as found, or the line of robots.txt as
+    /// written; ends with a mark where it was too long to be kept whole.
     pub text: String,
+    /// When it was said: when the page, or the robots.txt in force for it, was fetched. `None`
+    /// where an older copy of robots.txt served on, or an older version wrote the record.
+    #[serde(default)]
+    pub at: Option<Timestamp>,
 }

@@ -2,8 +2,9 @@
 
 use tokio::sync::mpsc;
 
-use super::super::{OutputError, Purpose};
+use super::super::OutputError;
 use super::*;
+use crate::policy::wishes::Purpose;
 use crate::protocol::Credit;
 use crate::telemetry::Counter;
 use crate::types::{ArchivePointer, CrawlUrl, Document, HostId, ToParse, UrlId, UrlVersion};
@@ -116,6 +117,7 @@ fn page(name: &str, robots: &[&str]) -> (ToParse, Document) {
         discovered_from: None,
         reason: None,
         attempts: 0,
+        usage: Vec::new(),
     };
     let document = Document {
         url,

@@ -156,7 +156,8 @@ impl HostMachine {
         if let (true, Some(status)) = (gone, completion.status) {
             emit(&lease, completion.ended_at, Happening::Tombstone { status }, effects);
         }
-        if let Some(row) = to_parse(&lease, &completion) {
+        if let Some(mut row) = to_parse(&lease, &completion) {
+            row.usage = self.wishes_on_use_of(&row.url);
             effects.changes.push(Change::PutToParse(Box::new(row)));
         }
         if let Some(due) = due {
@@ -412,5 +413,6 @@ fn to_parse(lease: &Lease, completion: &Completion) -> Option<ToParse> {
         discovered_from: lease.entry.discovered_from.clone(),
         reason: completion.reason.clone(),
         attempts: 0,
+        usage: Vec::new(),
     })
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::effects::{Effects, Errand, HostEvent, OfferAnswer};
 use super::settings::HostSettings;
+use super::wishes::SiteWishesRead;
 use crate::policy::change::Change;
 use crate::policy::robots::{LongUnreachable, RobotsState};
 use crate::policy::window::{Window, WindowRequest, WindowRows};
@@ -36,6 +37,8 @@ pub struct HostMachine {
     pub(super) settings: Arc<HostSettings>,
     pub(super) record: HostRecord,
     pub(super) robots: RobotsState,
+    /// What the robots.txt in force says on use (R6), once a page has come.
+    pub(super) site_wishes: Option<Box<SiteWishesRead>>,
     pub(super) asking: RobotsAsking,
     /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
     pub(super) hindered: Option<Hindrance>,
@@ -160,6 +163,7 @@ impl HostMachine {
             settings,
             record,
             robots,
+            site_wishes: None,
             asking: RobotsAsking::No,
             hindered: None,
             window,

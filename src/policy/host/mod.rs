@@ -5,6 +5,7 @@ mod effects;
 mod machine;
 mod granting;
 mod completing;
+mod wishes;
 
 pub use effects::{Effects, Errand, Grant, HostEvent, OfferAnswer};
 pub use machine::{HostMachine, HostSeed, HostSnapshot};

@@ -66,7 +66,7 @@ impl Rules {
 
 /// A path pattern in the compared form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pattern {
+pub(in crate::policy) struct Pattern {
     text: String,
     /// A `$` stood at its end.
     anchored: bool,
@@ -80,8 +80,17 @@ impl Pattern {
         Self { text: relaxed(text).into_owned(), anchored, has_query: text.contains('?') }
     }
 
+    /// A pattern as written.
+    pub(in crate::policy) fn read(value: &[u8]) -> Self {
+        let (value, anchored) = match value.strip_suffix(b"$") {
+            Some(value) => (value, true),
+            None => (value, false),
+        };
+        Self::new(&canonical(value, true), anchored)
+    }
+
     /// How specific it is.
-    pub(super) fn octets(&self) -> usize {
+    pub(in crate::policy) fn octets(&self) -> usize {
         self.text.len() + usize::from(self.anchored)
     }
 
@@ -137,6 +146,26 @@ impl<'a> Search<'a> {
         self.looked_at += passed.len();
         self.rest = rest;
         end.is_some()
+    }
+}
+
+/// A path ready to be compared with many patterns.
+pub(in crate::policy) struct Path<'p> {
+    canonical: Cow<'p, str>,
+    relaxed: String,
+}
+
+impl<'p> Path<'p> {
+    /// `/path?query` as it would be requested.
+    pub(in crate::policy) fn new(path_and_query: &'p str) -> Self {
+        let canonical = canonical(path_and_query.as_bytes(), false);
+        let relaxed = relaxed(&canonical).into_owned();
+        Self { canonical, relaxed }
+    }
+
+    /// Whether the pattern speaks of it.
+    pub(in crate::policy) fn matches(&self, pattern: &Pattern) -> bool {
+        pattern.matches(&self.canonical, &self.relaxed)
     }
 }
 

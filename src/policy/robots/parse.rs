@@ -156,7 +156,7 @@ impl Rules {
 
 /// The keys that are read; a key spelled otherwise is an extension, which has no say in groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+pub(in crate::policy) enum Key {
     UserAgent,
     Allow,
     Disallow,
@@ -190,7 +190,7 @@ impl Key {
 }
 
 /// One line of the file, cut and taken apart; `key` is absent where nothing is to be read.
-struct Line<'a> {
+pub(in crate::policy) struct Line<'a> {
     text: &'a [u8],
     key: Option<Key>,
     value: &'a [u8],
@@ -199,7 +199,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn read(line: &'a [u8], lines_cut: &mut u32) -> Self {
+    pub(in crate::policy) fn read(line: &'a [u8], lines_cut: &mut u32) -> Self {
         let whole = line.len();
         let line = &line[..whole.min(LINE_BYTES_MAX)];
         let comment = memchr::memchr(b'#', line);
@@ -211,6 +211,26 @@ impl<'a> Line<'a> {
             None => without_colon(text),
         };
         Self { text, key: Key::parse(key.trim_ascii()), value: value.trim_ascii(), cut }
+    }
+
+    /// The key, where it is one that is read.
+    pub(in crate::policy) fn key(&self) -> Option<Key> {
+        self.key
+    }
+
+    /// What stands behind the key.
+    pub(in crate::policy) fn value(&self) -> &'a [u8] {
+        self.value
+    }
+
+    /// The line as written, without comment.
+    pub(in crate::policy) fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// As much of the text as is kept for people.
+    pub(in crate::policy) fn shown(&self) -> String {
+        String::from_utf8_lossy(self.text).chars().take(TEXT_CHARS_MAX).collect()
     }
 }
 
@@ -247,7 +267,7 @@ fn utf8(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Lines end with LF, CR or CRLF; a byte order mark in front is no part of the first.
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(in crate::policy) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text));
     std::iter::from_fn(move || {
         let text = rest?;
@@ -360,8 +380,7 @@ impl<'a> Collector<'a> {
         if cut && allow {
             return;
         }
-        let text: String =
-            String::from_utf8_lossy(line.text).chars().take(TEXT_CHARS_MAX).collect();
+        let text = line.shown();
         let bytes = pattern.octets() + text.len();
         let mut beyond = 0;
         for draft in self.drafts(run) {
@@ -378,7 +397,7 @@ impl<'a> Collector<'a> {
 }
 
 /// The encoded pattern of a rule's line, and whether it had to be cut.
-fn pattern_of(line: &Line<'_>) -> (Pattern, bool) {
+pub(in crate::policy) fn pattern_of(line: &Line<'_>) -> (Pattern, bool) {
     let (value, anchored) = match line.value.strip_suffix(b"$") {
         Some(value) if !line.cut => (value, true),
         _ => (line.value, false),
@@ -399,9 +418,7 @@ impl RobotsParseHandler for Collector<'_> {
     fn handle_robots_end(&mut self) {}
 
     fn handle_user_agent(&mut self, _line: u32, value: &str) {
-        let everyone = value
-            .strip_prefix('*')
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        let everyone = names_everyone(value);
         let named = names(value, self.product);
         self.rule_run.join(named, everyone);
         self.delay_run.join(named, everyone);
@@ -447,13 +464,19 @@ impl RobotsParseHandler for Collector<'_> {
 /// Whether a user-agent line names the product: its token is what comes before the first character
 /// that no token has (`mehman/1.0`, `mehman bot`), or the whole first word for a product whose own
 /// name has such a character.
-fn names(value: &str, product: &str) -> bool {
+pub(in crate::policy) fn names(value: &str, product: &str) -> bool {
     let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
     let token = value.split(|c| !is_token(c)).next().unwrap_or_default();
     let word = value.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
     let product = product.split('/').next().unwrap_or_default();
     !product.is_empty()
         && (token.eq_ignore_ascii_case(product) || word.eq_ignore_ascii_case(product))
+}
+
+/// Whether a user-agent line speaks to everyone.
+pub(in crate::policy) fn names_everyone(value: &str) -> bool {
+    let rest = value.strip_prefix('*');
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
 /// Seconds, with decimals; `None` for anything else.
