@@ -21,6 +21,7 @@ mod host_state;
 mod urls;
 mod seeds;
 mod letters;
+mod exclusions;
 mod events;
 mod actors;
 mod control;

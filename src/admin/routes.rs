@@ -6,8 +6,8 @@ use super::metrics::PROMETHEUS;
 use super::query::Parameter;
 use super::router::{Answers, Call, Handled, Handler, Route, Takes, Verb};
 use super::{
-    about, actors, control, dashboard, events, health, hosts, letters, metrics, openapi, seeds,
-    status, urls,
+    about, actors, control, dashboard, events, exclusions, health, hosts, letters, metrics,
+    openapi, seeds, status, urls,
 };
 
 const JSON: &str = "application/json";
@@ -98,6 +98,15 @@ pub(super) static ROUTES: &[Route] = &[
     post("/v1/resume", "Paused", |call| Box::pin(control::resume(call)))
         .says("grant again, to all or to one host")
         .takes(&[json("Whom")]),
+    post("/v1/exclusions", "Exclusion", |call| Box::pin(exclusions::add(call)))
+        .says("ask no more for what a rule covers, at once; answered once it is durable")
+        .takes(&[json("NewExclusion")])
+        .answers(201, JSON),
+    get("/v1/exclusions", "ExclusionList", |call| Box::pin(exclusions::list(call)))
+        .says("the exclusions in force")
+        .query(&[LIMIT, CURSOR]),
+    line(Verb::Delete, "/v1/exclusions/{id}", "Exclusion", |call| Box::pin(exclusions::lift(call)))
+        .says("ask again for what an exclusion covered"),
     get("/v1/dead-letters", "LetterList", |call| Box::pin(letters::list(call)))
         .says("URLs that were given up")
         .query(&[LIMIT, CURSOR]),

@@ -249,6 +249,7 @@ fn urls() -> Shapes {
         ("url", text()),
         ("url_id", text()),
         ("host_key", text()),
+        ("rule", text()),
         ("version", whole()),
         ("status", or_null(&whole())),
         ("outcome", text()),
@@ -285,6 +286,20 @@ fn seeds_and_letters() -> Shapes {
     ]);
     let letter =
         object(&[("url", text()), ("reason", text()), ("attempts", whole()), ("last_at", time())]);
+    let rule = ("rule", text());
+    let wanted = optional(&[
+        rule.clone(),
+        ("reason", or_null(&text())),
+        ("until", or_null(&time())),
+        ("purge", truth()),
+    ]);
+    let exclusion = object(&[
+        ("id", text()),
+        rule,
+        ("reason", or_null(&text())),
+        ("until", or_null(&time())),
+        ("made_at", time()),
+    ]);
     let retry = optional(&[("urls", list(&text())), ("host", text()), ("all", truth())]);
     vec![
         ("Seed", closed(seed)),
@@ -292,6 +307,9 @@ fn seeds_and_letters() -> Shapes {
         ("SeedsAnswer", answer),
         ("Letter", letter),
         ("LetterList", page("Letter")),
+        ("NewExclusion", closed(with_required(wanted, &["rule"]))),
+        ("Exclusion", exclusion),
+        ("ExclusionList", page("Exclusion")),
         ("Retry", closed(retry)),
         ("Requeued", object(&[("requeued", whole())])),
     ]

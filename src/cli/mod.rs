@@ -26,6 +26,7 @@ mod offline;
 mod seed;
 mod export;
 mod inspect;
+mod exclude;
 mod configuration;
 #[cfg(test)]
 mod tests;
@@ -108,6 +109,7 @@ async fn dispatch(command: &Command, common: &Common, output: &Output) -> anyhow
         Command::Urls(args) => inspect::urls(args, common, output).await,
         Command::Pause(args) => inspect::switch("pause", args, common, output).await,
         Command::Resume(args) => inspect::switch("resume", args, common, output).await,
+        Command::Exclude(args) => exclude::run(args, common, output).await,
         Command::Dead(command) => inspect::dead(command, common, output).await,
         Command::Export(args) => export::run(args, common, output).await,
         Command::Config(command) => configuration::run(command, common, output),
@@ -136,6 +138,7 @@ fn refuse_useless(common: &Common, command: &Command) -> Result<(), WrongUse> {
         | Command::Urls(_)
         | Command::Pause(_)
         | Command::Resume(_)
+        | Command::Exclude(_)
         | Command::Dead(_)
         | Command::Export(_)
         | Command::Config(_) => return Ok(()),

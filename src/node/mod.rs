@@ -11,6 +11,7 @@ mod part;
 mod shards;
 mod effect;
 mod root;
+mod exclusions;
 mod orders;
 mod progress;
 mod shutdown;

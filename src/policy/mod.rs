@@ -7,6 +7,7 @@ pub mod placement;
 pub mod normalise;
 pub mod surt;
 pub mod scope;
+pub mod exclusion;
 pub mod traps;
 pub mod address;
 pub mod robots;

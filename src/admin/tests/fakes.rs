@@ -15,13 +15,14 @@ use super::shard::{ShardData, letter};
 use crate::admin::{
     AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Token, router,
 };
+use crate::policy::exclusion::{self, Exclusions};
 use crate::protocol::archive::ArchiveView;
 use crate::protocol::discovery::{DiscoveryView, SeedAnswer, SeedResult};
 use crate::protocol::pool::PoolView;
 use crate::protocol::root::ActorNode;
 use crate::protocol::{ArchiveMsg, DiscoveryMsg, PoolMsg, RootMsg, Routes, ShardRoute};
 use crate::telemetry::Metrics;
-use crate::types::{CrawlUrl, HostKey, ShardId, Timestamp};
+use crate::types::{CrawlUrl, ExclusionRecord, HostKey, ShardId, Timestamp};
 use crate::world::{Clock, TokioClock};
 
 /// An actor that is a function.
@@ -220,9 +221,22 @@ impl Stage {
     }
 }
 
+/// The exclusion that the node knows from the start.
+pub(in crate::admin) fn exclusion() -> ExclusionRecord {
+    let rule = exclusion::parse_rule("domain:shut.test").unwrap();
+    ExclusionRecord {
+        id: exclusion::id_of(&rule),
+        rule: rule.to_string(),
+        reason: Some("they asked".to_owned()),
+        until: None,
+        made_at: Timestamp::from_secs(1),
+    }
+}
+
 /// Does what it is told and says so in the phase.
 fn node(phase: watch::Sender<CrawlPhase>) -> mpsc::Sender<Control> {
     let (control, mut orders) = mpsc::channel(4);
+    let mut exclusions = Exclusions::new([exclusion()]);
     tokio::spawn(async move {
         while let Some(order) = orders.recv().await {
             match order {
@@ -238,6 +252,15 @@ fn node(phase: watch::Sender<CrawlPhase>) -> mpsc::Sender<Control> {
                     phase.send_replace(CrawlPhase::Draining);
                     answer.send(());
                 }
+                Control::Exclude(record, answer) => {
+                    exclusions = exclusions.with(*record);
+                    answer.send(Ok(()));
+                }
+                Control::Lift(id, answer) => {
+                    answer.send(Ok(exclusions.get(&id).cloned()));
+                    exclusions = exclusions.without(&id);
+                }
+                Control::Exclusions(answer) => answer.send(exclusions.all().cloned().collect()),
                 Control::Reload(answer) => {
                     let applied = vec!["politeness.min_delay".to_owned()];
                     answer.send(Ok(ReloadReport { applied, needs_restart: Vec::new() }));

@@ -93,11 +93,13 @@ impl Rig {
         let (archives, archive_watch) = watch::channel(archive_ref);
         let (_, routes) = watch::channel(Arc::default());
         let (_, settings) = watch::channel(Arc::new(settings()));
+        let (excluding, exclusions) = watch::channel(Arc::default());
         let bodies = Credit::new(4);
         let context = Arc::new(FetchContext {
             clock: Arc::clone(&clock),
             exchange: Arc::clone(&web) as Arc<dyn Exchange>,
             settings,
+            exclusions,
             archive: archive_watch,
             owners: Owners { routes, clock: Arc::clone(&clock) },
             bodies: bodies.clone(),
@@ -114,7 +116,7 @@ impl Rig {
         };
         let (pool, _) = Actor::spawn(None, PoolActor::default(), setup).await.unwrap();
         let (shard, address) = (probe().await, probe().await);
-        Self { pool, jobs, web, clock, shard, address, archive, archives, bodies }
+        Self { pool, jobs, web, clock, shard, address, archive, archives, bodies, excluding }
     }
 
     async fn give(&self, lease: Lease) {

@@ -19,6 +19,7 @@ mod grants;
 mod ends;
 mod parsing;
 mod operators;
+mod exclusions;
 mod closing;
 mod view;
 
@@ -74,6 +75,9 @@ impl Actor for ShardActor {
             ShardMsg::Tick => shard.tick(),
             ShardMsg::Order(order, answer) => shard.order(order, answer),
             ShardMsg::Pause(paused, answer) => shard.pause(paused, answer),
+            ShardMsg::Exclude(record, answer) => shard.exclude(*record, answer),
+            ShardMsg::LiftExclusion(id, answer) => shard.lift_exclusion(&id, answer),
+            ShardMsg::ListExclusions(answer) => answer.send(shard.list_exclusions()),
             ShardMsg::RetryDead(selection, answer) => shard.retry_dead(selection, answer),
             ShardMsg::LookUpUrl(url, answer) => shard.look_up_url(url, answer),
             ShardMsg::LookUpHost(host, answer) => shard.look_up_host(host, answer),

@@ -12,8 +12,8 @@ pub use freshness::freshness;
 pub use matching::Verdict;
 pub(super) use matching::{Path, Pattern};
 pub use parse::{Group, Rules, Skipped};
-pub(in crate::policy) use state::retry_delay;
 pub(super) use parse::{Key, Line, lines, names, names_everyone, pattern_of};
+pub(in crate::policy) use state::retry_delay;
 pub use state::{
     Answered, Decision, FreshKind, LongUnreachable, RobotsAnswer, RobotsSettings, RobotsState,
 };
