@@ -19,6 +19,7 @@ mod status;
 mod hosts;
 mod host_state;
 mod urls;
+mod why;
 mod seeds;
 mod letters;
 mod exclusions;

@@ -7,7 +7,7 @@ use super::query::Parameter;
 use super::router::{Answers, Call, Handled, Handler, Route, Takes, Verb};
 use super::{
     about, actors, control, dashboard, events, exclusions, health, hosts, letters, metrics,
-    openapi, seeds, status, urls,
+    openapi, seeds, status, urls, why,
 };
 
 const JSON: &str = "application/json";
@@ -85,6 +85,9 @@ pub(super) static ROUTES: &[Route] = &[
     get("/v1/urls", "Url", |call| Box::pin(urls::show(call)))
         .says("one URL: where it stands")
         .query(&[URL]),
+    get("/v1/why", "Why", |call| Box::pin(why::show(call)))
+        .says("why a URL was, will be or will not be fetched")
+        .query(&[Parameter::text("url", "any URL, known or not").required()]),
     post("/v1/seeds", "SeedsAnswer", |call| Box::pin(seeds::add(call)))
         .says("seeds in; answered once they are durable")
         .takes(&[

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use url::Url;
 
 use super::exclude::ExcludeArgs;
+use super::why::WhyArgs;
 use crate::config::{ScopeMode, parse_duration};
 use crate::policy::wishes::Purpose;
 use crate::simulation::Fault;
@@ -69,6 +70,8 @@ pub(super) enum Command {
     Host(HostArgs),
     /// Show what is known of a URL
     Urls(UrlsArgs),
+    /// Say why a URL was, will be or will not be fetched
+    Why(WhyArgs),
     /// Pause the crawl, or one host
     Pause(SwitchArgs),
     /// Resume the crawl, or one host

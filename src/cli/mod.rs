@@ -27,6 +27,7 @@ mod seed;
 mod export;
 mod inspect;
 mod exclude;
+mod why;
 mod configuration;
 #[cfg(test)]
 mod tests;
@@ -107,6 +108,7 @@ async fn dispatch(command: &Command, common: &Common, output: &Output) -> anyhow
         Command::Hosts(args) => inspect::hosts(args, common, output).await,
         Command::Host(args) => inspect::host(args, common, output).await,
         Command::Urls(args) => inspect::urls(args, common, output).await,
+        Command::Why(args) => why::run(args, common, output).await,
         Command::Pause(args) => inspect::switch("pause", args, common, output).await,
         Command::Resume(args) => inspect::switch("resume", args, common, output).await,
         Command::Exclude(args) => exclude::run(args, common, output).await,
@@ -136,6 +138,7 @@ fn refuse_useless(common: &Common, command: &Command) -> Result<(), WrongUse> {
         | Command::Hosts(_)
         | Command::Host(_)
         | Command::Urls(_)
+        | Command::Why(_)
         | Command::Pause(_)
         | Command::Resume(_)
         | Command::Exclude(_)

@@ -86,7 +86,7 @@ pub(super) fn frontier(config: &Config, memory: &MemoryPlan) -> FrontierSettings
     }
 }
 
-fn host_policy(config: &Config) -> crate::frontier::HostPolicy {
+pub(super) fn host_policy(config: &Config) -> crate::frontier::HostPolicy {
     let robots = Arc::new(robots(config));
     let config = config.clone();
     Arc::new(move |host: &HostKey| {

@@ -22,4 +22,5 @@ pub mod domain_clock;
 pub mod ready;
 pub mod quota;
 pub mod host;
+pub mod why;
 pub mod invariants;

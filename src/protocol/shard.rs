@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, HostPhase, HostView, Permit};
 use crate::policy::host::{Effects, Errand};
+use crate::policy::why::Facts;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     Completion, ContentRecord, CrawlEvent, CrawlUrl, DeadLetter, EventSeq, ExclusionRecord,
@@ -92,6 +93,8 @@ pub enum ShardMsg {
     RetryDead(DeadSelection, Answer<Result<u64, String>>),
     /// One URL.
     LookUpUrl(CrawlUrl, Answer<Result<Option<Box<UrlView>>, String>>),
+    /// All that bears on a URL, known or not (B1).
+    Why(CrawlUrl, Answer<Result<Box<Facts>, String>>),
     /// One host; a resident one speaks for itself.
     LookUpHost(HostKey, Answer<Result<Option<Box<HostDetail>>, String>>),
     /// Hosts that have seeds.

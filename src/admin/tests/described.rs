@@ -16,6 +16,7 @@ fn example(route: &Route) -> Request<Body> {
     let path = match route.path {
         "/v1/hosts/{host_key}" => "/v1/hosts/https%3A%2F%2Fa.test".to_owned(),
         "/v1/urls" => "/v1/urls?url=https%3A%2F%2Fa.test%2F".to_owned(),
+        "/v1/why" => "/v1/why?url=https%3A%2F%2Fa.test%2F".to_owned(),
         "/v1/exclusions/{id}" => format!("/v1/exclusions/{}", exclusion().id),
         path => path.to_owned(),
     };

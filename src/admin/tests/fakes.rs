@@ -16,13 +16,14 @@ use crate::admin::{
     AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Token, router,
 };
 use crate::policy::exclusion::{self, Exclusions};
+use crate::policy::why::Judged;
 use crate::protocol::archive::ArchiveView;
 use crate::protocol::discovery::{DiscoveryView, SeedAnswer, SeedResult};
 use crate::protocol::pool::PoolView;
 use crate::protocol::root::ActorNode;
 use crate::protocol::{ArchiveMsg, DiscoveryMsg, PoolMsg, RootMsg, Routes, ShardRoute};
 use crate::telemetry::Metrics;
-use crate::types::{CrawlUrl, ExclusionRecord, HostKey, ShardId, Timestamp};
+use crate::types::{CrawlUrl, ExclusionRecord, HostKey, Reason, ShardId, Timestamp};
 use crate::world::{Clock, TokioClock};
 
 /// An actor that is a function.
@@ -287,6 +288,12 @@ async fn discovery(batches: Arc<Mutex<Vec<usize>>>) -> ActorRef<DiscoveryMsg> {
                 SeedAnswer { url: seed.url, result, reason }
             });
             answer.send(results.collect());
+        }
+        DiscoveryMsg::Judge(url, _, answer) => {
+            let rule = "scope.mode is host".to_owned();
+            let beyond = url.host_key().host() == "beyond.test";
+            answer
+                .send(Judged { scope: beyond.then_some(Reason::OutOfScope { rule }), trap: None });
         }
         DiscoveryMsg::Observe(answer) => answer.send(DiscoveryView::default()),
         DiscoveryMsg::Page(_)

@@ -34,6 +34,7 @@ fn command_lines_that_are_right_are_taken() {
         "hosts --all",
         "host https://a.test --data d",
         "urls https://a.test/x?y=z",
+        "why https://a.test/x?y=z --json",
         "pause",
         "resume a.test",
         "exclude host:a.test --reason they-asked --until 2030-01-01T00:00:00Z --json",

@@ -20,6 +20,7 @@ mod ends;
 mod parsing;
 mod operators;
 mod exclusions;
+mod why;
 mod closing;
 mod view;
 
@@ -29,6 +30,7 @@ use crate::protocol::ShardMsg;
 
 use state::Shard;
 pub use state::ShardArgs;
+pub use why::{InMemory, facts};
 
 /// The actor of one shard.
 #[derive(Debug)]
@@ -80,6 +82,7 @@ impl Actor for ShardActor {
             ShardMsg::ListExclusions(answer) => answer.send(shard.list_exclusions()),
             ShardMsg::RetryDead(selection, answer) => shard.retry_dead(selection, answer),
             ShardMsg::LookUpUrl(url, answer) => shard.look_up_url(url, answer),
+            ShardMsg::Why(url, answer) => shard.why(url, answer),
             ShardMsg::LookUpHost(host, answer) => shard.look_up_host(host, answer),
             ShardMsg::ListSeeded(answer) => shard.list_seeded(answer),
             ShardMsg::ListHosts(filter, answer) => shard.list_hosts(filter, answer),

@@ -25,8 +25,6 @@ use crate::types::{
     HostRecord, Reason, Timestamp, UrlId, UrlView, in_full,
 };
 
-/// Hosts read at once.
-const HOSTS_AT_ONCE: usize = 1000;
 /// URLs of one host with the same hash that are looked at.
 const COLLISIONS_LOOKED_AT: u8 = 16;
 
@@ -237,7 +235,7 @@ impl Shard {
     pub(super) fn list_seeded(&self, answer: Answer<Result<Vec<HostKey>, String>>) {
         let store = self.store.clone();
         tokio::spawn(async move {
-            answer.send(seeded(&store).await.map_err(|error| in_full(&error)));
+            answer.send(store.seeded_hosts().await.map_err(|error| in_full(&error)));
         });
     }
 
@@ -311,7 +309,7 @@ fn applied(order: &HostOrder, before: &HostOverrides) -> HostOverrides {
     }
 }
 
-async fn find_url(
+pub(super) async fn find_url(
     store: &ShardStore,
     host: HostId,
     url: &CrawlUrl,
@@ -327,17 +325,6 @@ async fn find_url(
         }
     }
     Ok(None)
-}
-
-async fn seeded(store: &ShardStore) -> Result<Vec<HostKey>, StoreError> {
-    let (mut after, mut seeded) = (None, Vec::new());
-    loop {
-        let hosts = store.hosts(after, HOSTS_AT_ONCE).await?;
-        let Some((last, ..)) = hosts.last() else { return Ok(seeded) };
-        after = Some(*last);
-        let hosts = hosts.into_iter().filter(|(_, _, counts)| counts.seeds > 0);
-        seeded.extend(hosts.map(|(_, record, _)| record.key));
-    }
 }
 
 /// What a shard has in memory about its hosts, for a list of them.
