@@ -136,4 +136,17 @@ async fn why_explains_every_url_known_or_not() {
         (&told["reason"], &told["expected_at"]),
         (&json!("paused by an operator"), &Value::Null)
     );
+
+    // Without a daemon the rows say the same.
+    let Asker { home, daemon } = asker;
+    daemon.running.signal("-TERM");
+    daemon.running.ended(60).await.expect(0);
+    let offline = async |url: &str| home.run(&["why", url, "--json"], 60).await.expect(0).json();
+    let told = offline(&site.url("/closed/x")).await;
+    assert_eq!(step(&told, "robots")["rule"], "line 3: Disallow: /closed", "{told}");
+    assert_eq!(told["verdict"], "refused", "{told}");
+    let told = offline(&site.url("/b")).await;
+    assert_eq!(step(&told, "exclusion")["rule"], json!(rule), "{told}");
+    let told = offline("https://elsewhere.test/").await;
+    assert_eq!(step(&told, "scope")["result"], "refuse", "{told}");
 }
