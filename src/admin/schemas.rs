@@ -265,6 +265,10 @@ fn urls() -> Shapes {
         ("state", text()),
     ]);
     let event = with_required(event, &["cursor", "type", "at", "version"]);
+    vec![("Url", url), ("Event", event), ("Why", why())]
+}
+
+fn why() -> Value {
     let step = object(&[
         ("step", text()),
         ("rule", or_null(&text())),
@@ -273,15 +277,14 @@ fn urls() -> Shapes {
         ("reason", or_null(&text())),
     ]);
     let verdicts = ["fetched", "queued", "waiting", "refused", "dead", "unknown"];
-    let why = object(&[
+    object(&[
         ("url", text()),
         ("normalised", or_null(&text())),
         ("verdict", one_of(&verdicts)),
         ("expected_at", or_null(&time())),
         ("reason", text()),
         ("trace", list(&step)),
-    ]);
-    vec![("Url", url), ("Event", event), ("Why", why)]
+    ])
 }
 
 fn seeds_and_letters() -> Shapes {

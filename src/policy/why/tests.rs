@@ -96,188 +96,131 @@ fn step<'a>(why: &'a Why, name: &str) -> &'a Step {
     why.trace.iter().find(|step| step.step == name).unwrap()
 }
 
-type Case = (&'static str, fn(&mut Facts), Verdict, Option<i64>, &'static str);
+struct Case(&'static str, fn(&mut Facts), Verdict, Option<i64>, &'static str);
 
-#[test]
-fn every_situation_has_its_verdict_time_and_sentence() {
-    let cases: [Case; 22] = [
-        ("queued", |_| {}, Verdict::Queued, Some(38), "3 URLs of its host come first"),
-        (
-            "one before",
-            |f| f.place = Some(Place { before: 1, found: true }),
-            Verdict::Queued,
-            Some(18),
-            "one URL of its host comes first",
-        ),
-        (
-            "far behind",
-            |f| f.place = Some(Place { before: 4000, found: false }),
-            Verdict::Queued,
-            None,
-            "more than 4000",
-        ),
-        (
-            "next, clock runs",
-            |f| f.place = Some(Place { before: 0, found: true }),
-            Verdict::Waiting,
-            Some(8),
-            "set by the site's Crawl-delay",
-        ),
-        (
-            "next, free",
-            |f| {
-                f.place = Some(Place { before: 0, found: true });
-                host(f).record.next_allowed_at = at(-1);
-            },
-            Verdict::Queued,
-            Some(0),
-            "next of its host",
-        ),
-        (
-            "robots first",
-            |f| f.robots = Decision::NeedsFetch,
-            Verdict::Queued,
-            Some(48),
-            "come first",
-        ),
-        (
-            "in flight",
-            |f| f.view.as_mut().unwrap().lease = Some(LeaseId(1)),
-            Verdict::Queued,
-            None,
-            "granted",
-        ),
-        (
-            "robots refuses",
-            |f| f.robots = disallowed(),
-            Verdict::Refused,
-            None,
-            "robots.txt line 7 refuses it",
-        ),
-        ("excluded", |f| f.exclusion = Some(excluded()), Verdict::Refused, None, "exclusion e1"),
-        (
-            "asleep",
-            |f| {
-                f.robots = disallowed();
-                visited(f, UrlStatus::Sleeping);
-            },
-            Verdict::Refused,
-            None,
-            "line 7",
-        ),
-        ("paused crawl", |f| f.crawl = Some(Reason::Paused), Verdict::Waiting, None, "paused"),
-        (
-            "paused host",
-            |f| host(f).record.overrides.paused = true,
-            Verdict::Waiting,
-            None,
-            "paused",
-        ),
-        (
-            "parked",
-            |f| host(f).record.parked = Some(Reason::HostParked { failures: 3 }),
-            Verdict::Waiting,
-            None,
-            "parked",
-        ),
-        (
-            "site asked",
-            |f| host(f).record.site_wait_until = Some(at(100)),
-            Verdict::Waiting,
-            Some(130),
-            "the site asked to wait",
-        ),
-        (
-            "budget",
-            |f| host(f).record.requests_today = 100,
-            Verdict::Waiting,
-            Some(86_430),
-            "used up",
-        ),
-        (
-            "budget ends before",
-            |f| host(f).record.requests_today = 98,
-            Verdict::Queued,
-            None,
-            "come first",
-        ),
-        (
-            "robots away",
-            |f| {
-                f.robots = Decision::Wait {
-                    until: at(60),
-                    reason: Reason::RobotsUnreachable {
-                        since: at(-5),
-                        why: "status 503".to_owned(),
-                    },
-                }
-            },
-            Verdict::Waiting,
-            None,
-            "status 503",
-        ),
-        (
-            "retry",
-            |f| {
-                let v = visited(f, UrlStatus::Retrying);
-                v.outcome = Some(Outcome::Timeout);
-                v.next_fetch_at = Some(at(30));
-                f.place = None;
-            },
-            Verdict::Waiting,
-            Some(30),
-            "ended with timeout after 1 attempts",
-        ),
-        (
-            "dead",
-            |f| {
-                let reason = Reason::TriedTooOften { outcome: Outcome::Timeout, attempts: 5 };
-                visited(f, UrlStatus::Dead).reason = Some(reason);
-                f.place = None;
-            },
-            Verdict::Dead,
-            None,
-            "given up after 5 attempts",
-        ),
-        (
-            "fetched",
-            |f| {
-                visited(f, UrlStatus::Fetched).next_fetch_at = Some(at(500));
-                f.place = None;
-            },
-            Verdict::Fetched,
-            Some(500),
-            "with status 200",
-        ),
-        (
-            "fetched, refused by now",
-            |f| {
-                visited(f, UrlStatus::Fetched).next_fetch_at = Some(at(500));
-                f.robots = disallowed();
-                f.place = None;
-            },
-            Verdict::Fetched,
-            None,
-            "with status 200",
-        ),
-        (
-            "unknown",
-            |f| {
-                f.view = None;
-                f.place = None;
-            },
-            Verdict::Unknown,
-            None,
-            "nothing has named it",
-        ),
-    ];
-    for (name, change, verdict, expected, said) in cases {
+fn hold(cases: &[Case]) {
+    for Case(name, change, verdict, expected, said) in cases {
         let mut facts = queued();
         change(&mut facts);
         let why = explain(&url(), &Judged::default(), &facts);
-        assert_eq!((why.verdict, why.expected_at), (verdict, expected.map(at)), "{name}: {why:#?}");
+        let wanted = (*verdict, expected.map(at));
+        assert_eq!((why.verdict, why.expected_at), wanted, "{name}: {why:#?}");
         assert!(why.reason.contains(said), "{name}: {}", why.reason);
     }
+}
+
+fn stands(before: u64, found: bool) -> Option<Place> {
+    Some(Place { before, found })
+}
+
+fn next_and_free(facts: &mut Facts) {
+    facts.place = stands(0, true);
+    host(facts).record.next_allowed_at = at(-1);
+}
+
+fn in_flight(facts: &mut Facts) {
+    facts.view.as_mut().unwrap().lease = Some(LeaseId(1));
+}
+
+#[test]
+fn a_queued_url_is_expected_one_delay_for_each_before_it() {
+    use Verdict::{Queued, Waiting};
+    hold(&[
+        Case("three before", |_| {}, Queued, Some(38), "3 URLs of its host come first"),
+        Case("one before", |f| f.place = stands(1, true), Queued, Some(18), "one URL of its host"),
+        Case("far behind", |f| f.place = stands(4000, false), Queued, None, "more than 4000"),
+        Case("its clock", |f| f.place = stands(0, true), Waiting, Some(8), "site's Crawl-delay"),
+        Case("free", next_and_free, Queued, Some(0), "next of its host"),
+        Case("robots first", |f| f.robots = Decision::NeedsFetch, Queued, Some(48), "come first"),
+        Case("in flight", in_flight, Queued, None, "granted"),
+        Case("budget", |f| host(f).record.requests_today = 98, Queued, None, "come first"),
+    ]);
+}
+
+fn asleep(facts: &mut Facts) {
+    facts.robots = disallowed();
+    visited(facts, UrlStatus::Sleeping);
+}
+
+#[test]
+fn rules_refuse_also_what_is_queued() {
+    use Verdict::Refused;
+    hold(&[
+        Case("robots", |f| f.robots = disallowed(), Refused, None, "robots.txt line 7 refuses it"),
+        Case("excluded", |f| f.exclusion = Some(excluded()), Refused, None, "exclusion e1"),
+        Case("asleep", asleep, Refused, None, "line 7"),
+    ]);
+}
+
+fn parked(facts: &mut Facts) {
+    host(facts).record.parked = Some(Reason::HostParked { failures: 3 });
+}
+
+fn asked_to_wait(facts: &mut Facts) {
+    host(facts).record.site_wait_until = Some(at(100));
+}
+
+fn robots_away(facts: &mut Facts) {
+    let reason = Reason::RobotsUnreachable { since: at(-5), why: "status 503".to_owned() };
+    facts.robots = Decision::Wait { until: at(60), reason };
+}
+
+fn hindered(facts: &mut Facts) {
+    facts.robots = Decision::NeedsFetch;
+    host(facts).waits_for = Some(Reason::EgressRefused { address: "10.0.0.1".to_owned() });
+}
+
+#[test]
+fn what_holds_a_url_says_when_it_ends_if_anybody_knows() {
+    use Verdict::Waiting;
+    hold(&[
+        Case("crawl", |f| f.crawl = Some(Reason::Paused), Waiting, None, "paused"),
+        Case("host", |f| host(f).record.overrides.paused = true, Waiting, None, "paused"),
+        Case("parked", parked, Waiting, None, "parked"),
+        Case("asked", asked_to_wait, Waiting, Some(130), "the site asked to wait"),
+        Case("day", |f| host(f).record.requests_today = 100, Waiting, Some(86_430), "used up"),
+        Case("robots", robots_away, Waiting, None, "status 503"),
+        Case("our side", hindered, Waiting, None, "10.0.0.1 may not be connected to"),
+    ]);
+}
+
+fn retrying(facts: &mut Facts) {
+    facts.place = None;
+    let visit = visited(facts, UrlStatus::Retrying);
+    (visit.outcome, visit.next_fetch_at) = (Some(Outcome::Timeout), Some(at(30)));
+}
+
+fn dead(facts: &mut Facts) {
+    facts.place = None;
+    let reason = Reason::TriedTooOften { outcome: Outcome::Timeout, attempts: 5 };
+    visited(facts, UrlStatus::Dead).reason = Some(reason);
+}
+
+fn fetched_before(facts: &mut Facts) {
+    facts.place = None;
+    visited(facts, UrlStatus::Fetched).next_fetch_at = Some(at(500));
+}
+
+fn fetched_and_refused_by_now(facts: &mut Facts) {
+    fetched_before(facts);
+    facts.robots = disallowed();
+}
+
+#[test]
+fn a_url_that_was_visited_says_how_and_when_again() {
+    use Verdict::{Dead, Fetched, Waiting};
+    hold(&[
+        Case("retry", retrying, Waiting, Some(30), "ended with timeout after 1 attempts"),
+        Case("dead", dead, Dead, None, "given up after 5 attempts"),
+        Case("fetched", fetched_before, Fetched, Some(500), "with status 200"),
+        Case("refused", fetched_and_refused_by_now, Fetched, None, "with status 200"),
+    ]);
+}
+
+#[test]
+fn an_unknown_url_that_nothing_refuses_is_unknown() {
+    let unknown = |f: &mut Facts| (f.view, f.place) = (None, None);
+    hold(&[Case("unknown", unknown, Verdict::Unknown, None, "nothing has named it")]);
 }
 
 #[test]
