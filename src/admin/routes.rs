@@ -147,7 +147,11 @@ pub(super) static ROUTES: &[Route] = &[
     get("/", "", |call| Box::pin(dashboard::show(call))).says("the dashboard").answers(200, HTML),
     get("/about", "", |call| Box::pin(about::show(call)))
         .says("for those whose site was visited")
+        .query(&[Parameter::text("host", "a host key or name, whose figures are shown")])
         .answers(200, HTML)
+        .open(),
+    get("/about/addresses.json", "Addresses", |call| Box::pin(about::addresses(call)))
+        .says("where requests come from, where that is configured")
         .open(),
 ];
 

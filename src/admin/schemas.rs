@@ -343,6 +343,7 @@ fn orders() -> Shapes {
         ("key", text()),
         ("line", whole()),
     ]);
+    let prefix = optional(&[("ipv4Prefix", text()), ("ipv6Prefix", text())]);
     let problem = with_required(problem, &["type", "title", "status", "detail"]);
     vec![
         ("Whom", closed(optional(&[("host", or_null(&text()))]))),
@@ -350,6 +351,7 @@ fn orders() -> Shapes {
         ("Draining", object(&[("state", one_of(&["draining"]))])),
         ("Nothing", closed(optional(&[]))),
         ("ReloadReport", object(&[("applied", list(&text())), ("needs_restart", list(&text()))])),
+        ("Addresses", object(&[("prefixes", list(&prefix))])),
         ("Problem", problem),
     ]
 }

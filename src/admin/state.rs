@@ -15,7 +15,7 @@ use crate::protocol::{
     ask,
 };
 use crate::telemetry::Metrics;
-use crate::types::{ExclusionRecord, ShardId, Timestamp};
+use crate::types::{ExclusionRecord, IpNetwork, ShardId, Timestamp};
 use crate::world::Clock;
 
 /// Requests that carry seeds at once: each may hold a whole body in memory (I8).
@@ -67,6 +67,8 @@ pub struct AdminSettings {
     pub contact_email: Option<String>,
     /// As it is sent.
     pub user_agent: String,
+    /// Where requests come from, where that is configured.
+    pub addresses: Vec<IpNetwork>,
     /// The name of this node in its cluster.
     pub node: String,
 }

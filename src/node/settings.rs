@@ -392,6 +392,7 @@ pub(super) fn admin(config: &Config) -> AdminSettings {
         contact_url: config.identity.contact_url.clone(),
         contact_email: config.identity.contact_email.clone(),
         user_agent: config.identity.user_agent(),
+        addresses: config.identity.addresses.clone(),
         node: config.cluster.node.clone().unwrap_or_else(|| "local".to_owned()),
     }
 }

@@ -101,6 +101,7 @@ pub(super) fn settings() -> AdminSettings {
         contact_url: Some("https://crawl.example/".into()),
         contact_email: None,
         user_agent: "mehman/0.1.0 (+https://crawl.example/)".into(),
+        addresses: vec!["192.0.2.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
         node: "local".into(),
     }
 }

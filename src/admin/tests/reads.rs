@@ -242,3 +242,19 @@ async fn why_answers_for_any_url_and_for_what_is_none() {
     assert!(told.json()["reason"].as_str().unwrap().contains("not a URL"), "{}", told.text);
     assert_eq!(stage.get("/v1/why").await.status, 400);
 }
+
+#[tokio::test(start_paused = true)]
+async fn owners_of_sites_see_addresses_and_what_is_asked_of_them() {
+    let stage = Stage::set().await;
+    stage.know(&["https://a.test"]);
+    let page = stage.get("/about").await.text;
+    assert!(page.contains("192.0.2.0/24") && !page.contains("Your site"), "{page}");
+    let page = stage.get("/about?host=a.test").await.text;
+    assert!(page.contains("<code>https://a.test</code>") && page.contains("today"), "{page}");
+    let page = stage.get("/about?host=%3Cb%3E.test").await.text;
+    assert!(page.contains("&lt;b&gt;.test</code> is known here"), "{page}");
+    let told = stage.get("/about/addresses.json").await.json();
+    let wanted = [("ipv4Prefix", "192.0.2.0/24"), ("ipv6Prefix", "2001:db8::/32")];
+    let wanted: Vec<Value> = wanted.map(|(name, net)| serde_json::json!({ name: net })).into();
+    assert_eq!(told["prefixes"], Value::from(wanted));
+}
