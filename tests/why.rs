@@ -51,19 +51,12 @@ impl Asker {
 }
 
 fn step<'a>(told: &'a Value, name: &str) -> &'a Value {
-    let steps = told["trace"].as_array().unwrap();
-    steps.iter().find(|step| step["step"] == name).unwrap_or_else(|| panic!("{name}: {told}"))
+    let mut steps = told["trace"].as_array().into_iter().flatten();
+    steps.find(|step| step["step"] == name).unwrap_or_else(|| panic!("{name}: {told}"))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn why_explains_every_url_known_or_not() {
-    let site = Site::start(pages).await;
-    let config = LOCAL.replace("base = \"500ms\"", "base = \"100ms\"\nmax_attempts = 2");
-    let home = Home::new(&format!("{config}\n[data]\nflush_interval = \"200ms\"\n"));
-    let daemon = home.serve().await;
-    let asker = Asker { home, daemon };
-    asker.seed(&[site.url("/"), site.url("/dies")]).await;
-
+/// Fetched, refused by robots.txt, allowed by it, dead, and URLs that nobody has named.
+async fn check_visited_and_unknown(asker: &Asker, site: &Site) {
     let told = asker.until(&site.url("/"), "fetched").await;
     assert!(told["reason"].as_str().unwrap().contains("with status 200"), "{told}");
     let told = asker.until(&site.url("/closed/x"), "refused").await;
@@ -93,7 +86,10 @@ async fn why_explains_every_url_known_or_not() {
         "{told}"
     );
     assert!(told["reason"].as_str().unwrap().contains("mailto"), "{told}");
+}
 
+/// Behind a request that takes long.
+async fn check_queued(asker: &Asker, site: &Site) {
     // One request holds the host: those behind it stand in their order.
     asker.seed(&[site.url("/slow")]).await;
     until("the slow page", 60, async || site.paths().contains(&"/slow".to_owned()).then_some(()))
@@ -121,7 +117,10 @@ async fn why_explains_every_url_known_or_not() {
         "host_clock",
     ];
     assert_eq!(names, wanted);
+}
 
+/// Under an exclusion, whose rule is returned, and a pause.
+async fn check_held(asker: &Asker, site: &Site) -> String {
     let rule = format!("surt:127.0.0.1,:{})/b", site.key().rsplit(':').next().unwrap());
     let body = json!({ "rule": rule, "reason": "they wrote" });
     let made = asker.daemon.client.post("/v1/exclusions", &body).await;
@@ -136,6 +135,21 @@ async fn why_explains_every_url_known_or_not() {
         (&told["reason"], &told["expected_at"]),
         (&json!("paused by an operator"), &Value::Null)
     );
+    rule
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_explains_every_url_known_or_not() {
+    let site = Site::start(pages).await;
+    let config = LOCAL.replace("base = \"500ms\"", "base = \"100ms\"\nmax_attempts = 2");
+    let home = Home::new(&format!("{config}\n[data]\nflush_interval = \"200ms\"\n"));
+    let daemon = home.serve().await;
+    let asker = Asker { home, daemon };
+    asker.seed(&[site.url("/"), site.url("/dies")]).await;
+
+    check_visited_and_unknown(&asker, &site).await;
+    check_queued(&asker, &site).await;
+    let rule = check_held(&asker, &site).await;
 
     // Without a daemon the rows say the same.
     let Asker { home, daemon } = asker;
