@@ -1,7 +1,11 @@
 //! `GET /about`: the page for those whose site was visited (open to all).
 
+use axum::Json;
 use axum::response::{Html, IntoResponse as _};
+use serde_json::{Value, json};
 
+use super::host_state::HostState;
+use super::hosts::find;
 use super::router::{Call, Handled};
 use super::state::AdminSettings;
 
@@ -10,13 +14,68 @@ const PAGE: &str = include_str!("about.html");
 
 /// `GET /about`.
 pub(super) async fn show(call: Call) -> Handled {
-    Ok(Html(page(&call.state.settings)).into_response())
+    let host = match call.query.text("host") {
+        None => String::new(),
+        Some(text) => {
+            let found = find(&call.state, text).await.ok();
+            visits(text, found.as_ref())
+        }
+    };
+    Ok(Html(page(&call.state.settings, &host)).into_response())
 }
 
-fn page(settings: &AdminSettings) -> String {
+/// `GET /about/addresses.json`: in the form that large crawlers publish theirs.
+pub(super) async fn addresses(call: Call) -> Handled {
+    let prefixes = call.state.settings.addresses.iter().map(|network| {
+        let text = network.to_string();
+        let name = if text.contains(':') { "ipv6Prefix" } else { "ipv4Prefix" };
+        json!({ name: text })
+    });
+    let prefixes: Vec<Value> = prefixes.collect();
+    Ok(Json(json!({ "prefixes": prefixes })).into_response())
+}
+
+fn page(settings: &AdminSettings, host: &str) -> String {
     PAGE.replace("{contacts}", &contacts(settings))
+        .replace("{addresses}", &networks(settings))
         .replace("{user_agent}", &escaped(&settings.user_agent))
         .replace("{product}", &escaped(&settings.product))
+        .replace("{host}", host)
+}
+
+fn networks(settings: &AdminSettings) -> String {
+    if settings.addresses.is_empty() {
+        return "<p>The operator has not said from which addresses requests come.</p>".to_owned();
+    }
+    let listed = settings.addresses.iter();
+    let listed: String = listed.map(|network| format!("<li><code>{network}</code></li>")).collect();
+    format!(
+        "<p>Requests come from these networks, also <a href=\"/about/addresses.json\">in a form \
+         for programs</a>:</p><ul>{listed}</ul>"
+    )
+}
+
+/// What was asked of one host lately, for those it belongs to.
+fn visits(asked: &str, found: Option<&HostState>) -> String {
+    let Some(host) = found else {
+        let asked = escaped(asked);
+        return format!("<h2>Your site</h2><p>No page of <code>{asked}</code> is known here.</p>");
+    };
+    let mut facts = vec![
+        format!("{} requests today, of at most {}", host.pages_today, host.budget),
+        format!("{} s between two requests, set by {}", host.delay_seconds, host.delay_set_by),
+    ];
+    facts.extend(host.next_allowed_at.map(|at| format!("no request before {at}")));
+    let robots = host.robots.fetched_at.map(|at| {
+        let (state, rules) = (host.robots.state, host.robots.rules);
+        format!("robots.txt was last asked for at {at}: {state}, {rules} rules for us")
+    });
+    facts.extend(robots);
+    facts.push(format!("{} URLs known, {} of them queued", host.urls.known, host.queued));
+    facts.extend(host.reason.clone());
+    let listed: String = facts.iter().map(|fact| format!("<li>{}</li>", escaped(fact))).collect();
+    let key = escaped(host.host_key.as_str());
+    format!("<h2>Your site</h2><p><code>{key}</code></p><ul>{listed}</ul>")
 }
 
 fn contacts(settings: &AdminSettings) -> String {
@@ -70,9 +129,13 @@ mod tests {
             contact_url: Some("javascript:alert(1)".into()),
             contact_email: Some("a\"@b.test".into()),
             user_agent: "x/1 & y".into(),
+            addresses: Vec::new(),
             node: "local".into(),
         };
-        let page = page(&settings);
+        let host = visits("<i>", None);
+        let page = page(&settings, &host);
+        assert!(page.contains("&lt;i&gt;</code> is known here"), "{page}");
+        assert!(page.contains("has not said from which addresses"), "{page}");
         assert!(page.contains("&lt;b&gt;&#123;contacts}"), "{page}");
         assert!(page.contains("x/1 &amp; y"), "{page}");
         assert!(page.contains("mailto:a&quot;@b.test"), "{page}");

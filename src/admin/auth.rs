@@ -158,6 +158,7 @@ mod tests {
             contact_url: None,
             contact_email: None,
             user_agent: "mehman/0".into(),
+            addresses: Vec::new(),
             node: "local".into(),
         }
     }

@@ -188,6 +188,10 @@ impl Serialize for EventLine<'_> {
                 line.serialize_entry("host_key", host_key)?;
                 line.serialize_entry("version", version)?;
             }
+            Subject::Rule { rule, version } => {
+                line.serialize_entry("rule", rule)?;
+                line.serialize_entry("version", version)?;
+            }
         }
         match happening {
             Happening::Discovered => {}

@@ -81,7 +81,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             "in": "path",
             "required": true,
             "schema": { "type": "string" },
-            "description": "percent-encoded; a bare host name is tried as https, then http",
+            "description": argument_help(name.trim_end_matches('}')),
         })
     });
     let query = route.query.iter().map(|parameter| {
@@ -94,6 +94,13 @@ fn parameters(route: &Route) -> Vec<Value> {
         })
     });
     argument.into_iter().chain(query).collect()
+}
+
+fn argument_help(name: &str) -> &'static str {
+    match name {
+        "host_key" => "percent-encoded; a bare host name is tried as https, then http",
+        _ => "as the list gives it",
+    }
 }
 
 fn body(takes: &[Takes]) -> Value {

@@ -41,6 +41,8 @@ pub(super) enum Verb {
     Post,
     /// Changes.
     Patch,
+    /// Removes.
+    Delete,
 }
 
 /// A body that a route takes.
@@ -113,6 +115,7 @@ impl Verb {
             Self::Get => "GET",
             Self::Post => "POST",
             Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
     }
 
@@ -121,6 +124,7 @@ impl Verb {
             Self::Get => MethodFilter::GET,
             Self::Post => MethodFilter::POST,
             Self::Patch => MethodFilter::PATCH,
+            Self::Delete => MethodFilter::DELETE,
         }
     }
 }

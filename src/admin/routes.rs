@@ -6,8 +6,8 @@ use super::metrics::PROMETHEUS;
 use super::query::Parameter;
 use super::router::{Answers, Call, Handled, Handler, Route, Takes, Verb};
 use super::{
-    about, actors, control, dashboard, events, health, hosts, letters, metrics, openapi, seeds,
-    status, urls,
+    about, actors, control, dashboard, events, exclusions, health, hosts, letters, metrics,
+    openapi, seeds, status, urls, why,
 };
 
 const JSON: &str = "application/json";
@@ -85,6 +85,9 @@ pub(super) static ROUTES: &[Route] = &[
     get("/v1/urls", "Url", |call| Box::pin(urls::show(call)))
         .says("one URL: where it stands")
         .query(&[URL]),
+    get("/v1/why", "Why", |call| Box::pin(why::show(call)))
+        .says("why a URL was, will be or will not be fetched")
+        .query(&[Parameter::text("url", "any URL, known or not").required()]),
     post("/v1/seeds", "SeedsAnswer", |call| Box::pin(seeds::add(call)))
         .says("seeds in; answered once they are durable")
         .takes(&[
@@ -98,6 +101,15 @@ pub(super) static ROUTES: &[Route] = &[
     post("/v1/resume", "Paused", |call| Box::pin(control::resume(call)))
         .says("grant again, to all or to one host")
         .takes(&[json("Whom")]),
+    post("/v1/exclusions", "Exclusion", |call| Box::pin(exclusions::add(call)))
+        .says("ask no more for what a rule covers, at once; answered once it is durable")
+        .takes(&[json("NewExclusion")])
+        .answers(201, JSON),
+    get("/v1/exclusions", "ExclusionList", |call| Box::pin(exclusions::list(call)))
+        .says("the exclusions in force")
+        .query(&[LIMIT, CURSOR]),
+    line(Verb::Delete, "/v1/exclusions/{id}", "Exclusion", |call| Box::pin(exclusions::lift(call)))
+        .says("ask again for what an exclusion covered"),
     get("/v1/dead-letters", "LetterList", |call| Box::pin(letters::list(call)))
         .says("URLs that were given up")
         .query(&[LIMIT, CURSOR]),
@@ -135,7 +147,11 @@ pub(super) static ROUTES: &[Route] = &[
     get("/", "", |call| Box::pin(dashboard::show(call))).says("the dashboard").answers(200, HTML),
     get("/about", "", |call| Box::pin(about::show(call)))
         .says("for those whose site was visited")
+        .query(&[Parameter::text("host", "a host key or name, whose figures are shown")])
         .answers(200, HTML)
+        .open(),
+    get("/about/addresses.json", "Addresses", |call| Box::pin(about::addresses(call)))
+        .says("where requests come from, where that is configured")
         .open(),
 ];
 

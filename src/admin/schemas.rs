@@ -249,6 +249,7 @@ fn urls() -> Shapes {
         ("url", text()),
         ("url_id", text()),
         ("host_key", text()),
+        ("rule", text()),
         ("version", whole()),
         ("status", or_null(&whole())),
         ("outcome", text()),
@@ -264,7 +265,26 @@ fn urls() -> Shapes {
         ("state", text()),
     ]);
     let event = with_required(event, &["cursor", "type", "at", "version"]);
-    vec![("Url", url), ("Event", event)]
+    vec![("Url", url), ("Event", event), ("Why", why())]
+}
+
+fn why() -> Value {
+    let step = object(&[
+        ("step", text()),
+        ("rule", or_null(&text())),
+        ("value", or_null(&text())),
+        ("result", one_of(&["pass", "wait", "refuse"])),
+        ("reason", or_null(&text())),
+    ]);
+    let verdicts = ["fetched", "queued", "waiting", "refused", "dead", "unknown"];
+    object(&[
+        ("url", text()),
+        ("normalised", or_null(&text())),
+        ("verdict", one_of(&verdicts)),
+        ("expected_at", or_null(&time())),
+        ("reason", text()),
+        ("trace", list(&step)),
+    ])
 }
 
 fn seeds_and_letters() -> Shapes {
@@ -285,6 +305,20 @@ fn seeds_and_letters() -> Shapes {
     ]);
     let letter =
         object(&[("url", text()), ("reason", text()), ("attempts", whole()), ("last_at", time())]);
+    let rule = ("rule", text());
+    let wanted = optional(&[
+        rule.clone(),
+        ("reason", or_null(&text())),
+        ("until", or_null(&time())),
+        ("purge", truth()),
+    ]);
+    let exclusion = object(&[
+        ("id", text()),
+        rule,
+        ("reason", or_null(&text())),
+        ("until", or_null(&time())),
+        ("made_at", time()),
+    ]);
     let retry = optional(&[("urls", list(&text())), ("host", text()), ("all", truth())]);
     vec![
         ("Seed", closed(seed)),
@@ -292,6 +326,9 @@ fn seeds_and_letters() -> Shapes {
         ("SeedsAnswer", answer),
         ("Letter", letter),
         ("LetterList", page("Letter")),
+        ("NewExclusion", closed(with_required(wanted, &["rule"]))),
+        ("Exclusion", exclusion),
+        ("ExclusionList", page("Exclusion")),
         ("Retry", closed(retry)),
         ("Requeued", object(&[("requeued", whole())])),
     ]
@@ -306,6 +343,7 @@ fn orders() -> Shapes {
         ("key", text()),
         ("line", whole()),
     ]);
+    let prefix = optional(&[("ipv4Prefix", text()), ("ipv6Prefix", text())]);
     let problem = with_required(problem, &["type", "title", "status", "detail"]);
     vec![
         ("Whom", closed(optional(&[("host", or_null(&text()))]))),
@@ -313,6 +351,7 @@ fn orders() -> Shapes {
         ("Draining", object(&[("state", one_of(&["draining"]))])),
         ("Nothing", closed(optional(&[]))),
         ("ReloadReport", object(&[("applied", list(&text())), ("needs_restart", list(&text()))])),
+        ("Addresses", object(&[("prefixes", list(&prefix))])),
         ("Problem", problem),
     ]
 }

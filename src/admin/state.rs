@@ -15,7 +15,7 @@ use crate::protocol::{
     ask,
 };
 use crate::telemetry::Metrics;
-use crate::types::{ShardId, Timestamp};
+use crate::types::{ExclusionRecord, IpNetwork, ShardId, Timestamp};
 use crate::world::Clock;
 
 /// Requests that carry seeds at once: each may hold a whole body in memory (I8).
@@ -67,6 +67,8 @@ pub struct AdminSettings {
     pub contact_email: Option<String>,
     /// As it is sent.
     pub user_agent: String,
+    /// Where requests come from, where that is configured.
+    pub addresses: Vec<IpNetwork>,
     /// The name of this node in its cluster.
     pub node: String,
 }
@@ -80,6 +82,12 @@ pub enum Control {
     Resume(Answer<()>),
     /// Grant nothing for good, let what is in flight end, then stop; answered when it has begun.
     Drain(Answer<()>),
+    /// Ask no more for what this covers (R5); answered when durable, or with who did not answer.
+    Exclude(Box<ExclusionRecord>, Answer<Result<(), String>>),
+    /// The exclusion of this id is gone; answered likewise, `None` where there is none.
+    Lift(String, Answer<Result<Option<ExclusionRecord>, String>>),
+    /// The exclusions in force, by id.
+    Exclusions(Answer<Vec<ExclusionRecord>>),
     /// Read the configuration again; the errors are its faults, one sentence each.
     Reload(Answer<Result<ReloadReport, Vec<String>>>),
 }

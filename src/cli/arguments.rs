@@ -10,6 +10,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use url::Url;
 
+use super::exclude::ExcludeArgs;
+use super::why::WhyArgs;
 use crate::config::{ScopeMode, parse_duration};
 use crate::policy::wishes::Purpose;
 use crate::simulation::Fault;
@@ -68,10 +70,14 @@ pub(super) enum Command {
     Host(HostArgs),
     /// Show what is known of a URL
     Urls(UrlsArgs),
+    /// Say why a URL was, will be or will not be fetched
+    Why(WhyArgs),
     /// Pause the crawl, or one host
     Pause(SwitchArgs),
     /// Resume the crawl, or one host
     Resume(SwitchArgs),
+    /// Ask no more for a host, a domain or what lies below a SURT prefix, from now on
+    Exclude(ExcludeArgs),
     /// URLs that were given up after too many tries
     #[command(subcommand)]
     Dead(DeadCommand),
@@ -410,89 +416,4 @@ fn admin_url(text: &str) -> Result<Url, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::*;
-
-    fn parsed(line: &str) -> Result<Arguments, clap::Error> {
-        Arguments::try_parse_from(std::iter::once("mehman").chain(line.split_whitespace()))
-    }
-
-    #[test]
-    fn the_definition_is_sound() {
-        Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn command_lines_that_are_right_are_taken() {
-        for line in [
-            "crawl",
-            "crawl https://a.test/ https://b.test/ --contact me@a.test --scope domain",
-            "crawl --seeds - --max-pages 5 --max-depth 0 --patience 2m --admin-listen 127.0.0.1:0",
-            "--config x.toml --data d --json -q crawl https://a.test/",
-            "crawl https://a.test/ -vv --data d",
-            "serve --config x.toml",
-            "demo --hosts 3 --pages 4 --seed 5",
-            "sandbox --port 8080 --close",
-            "sandbox --tls --ca-file ca.pem",
-            "simulate --seed 7 --hours 3 --hosts 40 --faults crash,lost,panic --json",
-            "simulate --seeds 10..20",
-            "seed https://a.test/",
-            "seed --file -",
-            "status --admin 127.0.0.1:9000 --json",
-            "hosts --state parked --domain a.test --limit 5",
-            "hosts --all",
-            "host https://a.test --data d",
-            "urls https://a.test/x?y=z",
-            "pause",
-            "resume a.test",
-            "dead list --limit 3",
-            "dead retry --all",
-            "dead retry https://a.test/1 https://a.test/2",
-            "config check some.toml",
-            "config show --json",
-            "completions zsh",
-        ] {
-            parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-        }
-    }
-
-    #[test]
-    fn command_lines_that_are_wrong_are_refused() {
-        for (line, said) in [
-            ("", "Usage"),
-            ("crawls", "crawl"),
-            ("crawl --scope world", "possible values: host, domain, seeds, any"),
-            ("crawl --max-pages 0", "1.."),
-            ("crawl --patience 60", "needs a unit"),
-            ("sandbox --ca-file ca.pem", "--tls"),
-            ("crawl --admin-listen here", "invalid socket address"),
-            ("crawl -q -v", "cannot be used with"),
-            ("simulate --faults flood", "possible values: lost, "),
-            ("simulate --seeds 9..9", "B is not above A"),
-            ("seed", "<URL>"),
-            ("hosts --state asleep", "possible values"),
-            ("hosts --all --limit 3", "cannot be used with"),
-            ("host", "<KEY>"),
-            ("dead retry", "required"),
-            ("dead retry --all https://a.test/", "cannot be used with"),
-            ("status --admin ftp://a.test", "`ftp` is not http or https"),
-            ("exclude host:a.test", "unrecognized subcommand"),
-        ] {
-            let error = parsed(line).unwrap_err();
-            let text = error.to_string();
-            assert!(text.contains(said), "{line}: {text}");
-            assert!(error.use_stderr() && error.exit_code() == 2, "{line}");
-        }
-    }
-
-    #[test]
-    fn values_arrive_as_they_were_meant() {
-        let Command::Crawl(crawl) = parsed("crawl --patience 1m30s").unwrap().command else {
-            panic!("another command");
-        };
-        assert_eq!(crawl.patience, Some(Duration::from_secs(90)));
-        assert_eq!(admin_url("127.0.0.1:9000").unwrap().as_str(), "http://127.0.0.1:9000/");
-    }
-}
+mod tests;

@@ -253,6 +253,11 @@ impl Client {
         self.exchange(Method::POST, self.url(path), Some(body.to_string())).await
     }
 
+    /// Removes.
+    pub(super) async fn delete(&self, path: &[&str]) -> Result<Value, ClientError> {
+        self.exchange(Method::DELETE, self.url(path), None).await
+    }
+
     /// Reads an answer as what it should be.
     pub(super) fn read<T: DeserializeOwned>(&self, answer: &Value) -> Result<T, ClientError> {
         T::deserialize(answer)

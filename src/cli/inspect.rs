@@ -231,7 +231,7 @@ async fn offline(path: &Path, whereabouts: &Whereabouts) -> anyhow::Result<Offli
 }
 
 /// Follows `next` until there are enough.
-async fn pages(
+pub(super) async fn pages(
     client: &Client,
     list: &str,
     query: Vec<(&str, String)>,

@@ -26,6 +26,8 @@ mod offline;
 mod seed;
 mod export;
 mod inspect;
+mod exclude;
+mod why;
 mod configuration;
 #[cfg(test)]
 mod tests;
@@ -106,8 +108,10 @@ async fn dispatch(command: &Command, common: &Common, output: &Output) -> anyhow
         Command::Hosts(args) => inspect::hosts(args, common, output).await,
         Command::Host(args) => inspect::host(args, common, output).await,
         Command::Urls(args) => inspect::urls(args, common, output).await,
+        Command::Why(args) => why::run(args, common, output).await,
         Command::Pause(args) => inspect::switch("pause", args, common, output).await,
         Command::Resume(args) => inspect::switch("resume", args, common, output).await,
+        Command::Exclude(args) => exclude::run(args, common, output).await,
         Command::Dead(command) => inspect::dead(command, common, output).await,
         Command::Export(args) => export::run(args, common, output).await,
         Command::Config(command) => configuration::run(command, common, output),
@@ -134,8 +138,10 @@ fn refuse_useless(common: &Common, command: &Command) -> Result<(), WrongUse> {
         | Command::Hosts(_)
         | Command::Host(_)
         | Command::Urls(_)
+        | Command::Why(_)
         | Command::Pause(_)
         | Command::Resume(_)
+        | Command::Exclude(_)
         | Command::Dead(_)
         | Command::Export(_)
         | Command::Config(_) => return Ok(()),

@@ -2,6 +2,7 @@
 //!
 //! The directory is locked while it is read, so a daemon that starts meanwhile is told so.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,13 @@ use anyhow::Context as _;
 
 use super::failure::WrongUse;
 use crate::config::Config;
+use crate::frontier::{InMemory, facts};
+use crate::node;
+use crate::policy::exclusion::Exclusions;
 use crate::policy::normalise::{recognised, url_hash};
 use crate::policy::placement;
 use crate::policy::robots::Rules;
+use crate::policy::why::{Why, explain};
 use crate::protocol::host::RobotsView;
 use crate::protocol::shard::{HostDetail, HostSummary};
 use crate::protocol::{HostPhase, HostView};
@@ -143,6 +148,38 @@ impl Offline {
         };
         self.close(store).await;
         Ok(found)
+    }
+
+    /// Why a URL was, will be or will not be fetched (B1), as far as rows tell.
+    pub(super) async fn why(&self, url: &CrawlUrl) -> anyhow::Result<Why> {
+        let host = url.host_key();
+        let now = self.clock.now();
+        let owner = placement::shard_of(host.domain(), usize::from(self.shards.max(1)));
+        let (mut seeded, mut found) = (BTreeSet::new(), None);
+        for shard in self.shards() {
+            let store = self.store(shard).await?;
+            seeded.extend(store.seeded_hosts().await?);
+            if shard == owner {
+                let exclusions = Exclusions::new(store.exclusions().await?);
+                let memory = InMemory {
+                    now,
+                    host: host.id(),
+                    settings: node::host_settings(&self.config, &host),
+                    exclusion: exclusions.find(url, now).cloned(),
+                    record: None,
+                    waits_for: None,
+                    leases: BTreeMap::new(),
+                    domain: None,
+                    crawl: None,
+                };
+                found = Some(facts(&store, url, memory).await?);
+            }
+            self.close(store).await;
+        }
+        let facts = found.context("there is no shard that could know it")?;
+        let depth = facts.view.as_ref().map_or(0, |view| view.record.depth);
+        let judged = node::judged(&self.config, &seeded, url, depth)?;
+        Ok(explain(url, &judged, &facts))
     }
 
     /// Dead letters in the order of shards and ids.

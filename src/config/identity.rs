@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use super::define::section;
 use super::reader::{Check, Checked, Unfit};
 use super::value::{MASK, Secret};
+use crate::types::IpNetwork;
 
 section! {
     /// Who the crawler says it is (R5).
@@ -21,6 +22,9 @@ section! {
         /// `mailto:ADDRESS` where there is no `contact_url`.
         contact_email: Option<String> = None,
             that(|mail| mail.as_deref().is_none_or(is_email), "such as \"crawler@example.org\"");
+        /// Networks that requests come from, in CIDR notation; shown on `/about` and listed at
+        /// `/about/addresses.json`. Nothing is bound to them.
+        addresses: Vec<IpNetwork> = Vec::new(), restart();
     }
 }
 

@@ -13,6 +13,8 @@ use tokio::sync::watch;
 use super::judge;
 use super::settings::DiscoverySettings;
 use crate::policy::scope::Scope;
+use crate::policy::traps::trap;
+use crate::policy::why::Judged;
 use crate::protocol::discovery::{DiscoveryView, ParsedPage, Seed, SeedAnswer, SeedResult};
 use crate::protocol::output::FinishedPage;
 use crate::protocol::shard::{Admission, AdmitAnswer, AdmitBatch, Candidate};
@@ -118,6 +120,7 @@ impl Actor for DiscoveryActor {
             }
             DiscoveryMsg::Tick => state.ask_again(&me),
             DiscoveryMsg::Reload => state.reload()?,
+            DiscoveryMsg::Judge(url, depth, answer) => answer.send(state.judge(&url, depth)),
             DiscoveryMsg::Observe(answer) => answer.send(state.observe()),
         }
         Ok(())
@@ -281,6 +284,12 @@ impl DiscoveryState {
         let settings = Arc::clone(&self.settings.borrow());
         self.scope = Scope::new(settings.scope.clone(), &roots(&self.seeded))?;
         Ok(())
+    }
+
+    /// B1: as a link or seed would be judged, kind and rel aside.
+    fn judge(&self, url: &CrawlUrl, depth: u16) -> Judged {
+        let traps = self.settings.borrow().traps;
+        Judged { scope: self.scope.judge(url, depth).err(), trap: trap(url, &traps) }
     }
 
     fn observe(&self) -> DiscoveryView {

@@ -3,7 +3,8 @@
 //! W-1 (I2): nothing is sent before the lease's `not_before`, nor before its address's clock says
 //! go. W-2: whatever happens, the address hears once that the place is free, and the shard hears
 //! once how it ended: from the archive, from here, or from the pool when the worker is lost.
-//! W-3 (P4): a body is handed on only with a permit for the memory it takes.
+//! W-3 (P4): a body is handed on only with a permit for the memory it takes. W-4 (R5): what an
+//! exclusion covers is not sent, and cut where it is under way; nothing of it is kept.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 
 use super::classify;
 use super::settings::FetchSettings;
+use crate::policy::exclusion::Exclusions;
 use crate::protocol::archive::StoreJob;
 use crate::protocol::shard::EndedReport;
 use crate::protocol::{
@@ -39,6 +41,8 @@ pub struct FetchContext {
     pub exchange: Arc<dyn Exchange>,
     /// The newest settings.
     pub settings: watch::Receiver<Arc<FetchSettings>>,
+    /// R5: the exclusions in force.
+    pub exclusions: watch::Receiver<Arc<Exclusions>>,
     /// The archive that takes responses now; another after it had to be restarted.
     pub archive: watch::Receiver<ActorRef<ArchiveMsg>>,
     /// Who hears how an exchange ended.
@@ -166,9 +170,25 @@ impl FetchState {
             let reason = Reason::EgressRefused { address };
             return self.end(unsent((Outcome::EgressRefused, reason)));
         };
+        let excluded = self.context.exclusions.borrow().refuses(&job.lease, now());
+        if let Some(reason) = excluded {
+            return self.end(unsent((Outcome::Cancelled, reason)));
+        }
         let oversize = request.limits.oversize;
-        self.seat.note(|held| held.stage = Stage::Sent(now()));
-        match self.context.exchange.exchange(request).await {
+        let sent = now();
+        self.seat.note(|held| held.stage = Stage::Sent(sent));
+        let cut = |reason| ExchangeFailure {
+            outcome: Outcome::Cancelled,
+            reason,
+            sent_at: Some(sent),
+            ended_at: now(),
+        };
+        let exchanged = tokio::select! {
+            biased;
+            reason = self.excluded(&job.lease) => Err(cut(reason)),
+            exchanged = self.context.exchange.exchange(request) => exchanged,
+        };
+        match exchanged {
             Err(failure) => self.end(failure),
             Ok(got) => {
                 let (sent_at, ended_at) = (got.sent_at, got.ended_at);
@@ -178,6 +198,22 @@ impl FetchState {
                 let completion = classify::completion(&job.lease, &got, oversize, max);
                 // Boxed when it is needed: every exchange would wait with room for it.
                 Box::pin(self.hand_on(job, got, completion)).await;
+            }
+        }
+    }
+
+    /// W-4: waits until an exclusion covers the lease; for ever where none does.
+    async fn excluded(&self, lease: &Lease) -> Reason {
+        let mut exclusions = self.context.exclusions.clone();
+        loop {
+            let now = self.context.clock.now();
+            let found = exclusions.borrow_and_update().refuses(lease, now);
+            if let Some(reason) = found {
+                return reason;
+            }
+            if exclusions.changed().await.is_err() {
+                // Whoever makes exclusions is gone, so none comes.
+                std::future::pending::<()>().await;
             }
         }
     }

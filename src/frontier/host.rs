@@ -77,6 +77,7 @@ impl Actor for HostActor {
             HostMsg::Wake => host.step(HostEvent::TimerRang),
             HostMsg::Order(overrides) => host.step(HostEvent::Ordered(overrides)),
             HostMsg::Park(reason) => host.step(HostEvent::Parked(reason)),
+            HostMsg::Exclude(exclusions) => host.step(HostEvent::Excluded(exclusions)),
             HostMsg::Reload(settings) => host.reload(settings),
             HostMsg::Retire(counts) => host.retire(&me, counts),
             HostMsg::Observe(answer) => {

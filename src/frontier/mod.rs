@@ -14,7 +14,7 @@ pub use addresses::{AddressActor, AddressArgs};
 pub use host::HostActor;
 pub use registry::{RegistryActor, RegistryArgs};
 pub use settings::{FrontierSettings, HostPolicy, SharedQuota};
-pub use shard::{ShardActor, ShardArgs};
+pub use shard::{InMemory, ShardActor, ShardArgs, facts};
 
 #[cfg(test)]
 mod testing;

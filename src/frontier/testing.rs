@@ -227,6 +227,7 @@ impl Rig {
                 metrics: Arc::clone(&self.metrics),
                 reopened: false,
                 paused: None,
+                exclusions: None,
                 draining: false,
             };
             let (actor, _) = Actor::spawn(None, ShardActor, args).await.unwrap();

@@ -4,5 +4,6 @@ mod flow;
 mod restart;
 mod failure;
 mod operators;
+mod exclusions;
 mod clocks;
 mod chaos;

@@ -11,8 +11,10 @@ mod part;
 mod shards;
 mod effect;
 mod root;
+mod exclusions;
 mod orders;
 mod progress;
+mod why;
 mod shutdown;
 mod frontier;
 
@@ -43,6 +45,7 @@ pub use frontier::FrontierAlone;
 pub use orders::Reloader;
 pub(crate) use plan::Taps;
 pub use progress::Progress;
+pub use why::{host_settings, judged};
 
 /// Orders of the admin interface that wait.
 const ORDERS_MAX: usize = 16;

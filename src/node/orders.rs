@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
 use super::error::NodeError;
+use super::exclusions;
 use super::plan::Plan;
 use super::progress::look;
 use super::settings;
@@ -41,6 +42,13 @@ pub(super) async fn obey(
                 tell_shards(&plan, || ShardMsg::Drain);
                 phase.send_replace(CrawlPhase::Draining);
                 answer.send(());
+            }
+            Control::Exclude(record, answer) => {
+                answer.send(exclusions::exclude(&plan, *record).await);
+            }
+            Control::Lift(id, answer) => answer.send(exclusions::lift(&plan, &id).await),
+            Control::Exclusions(answer) => {
+                answer.send(plan.agreed_exclusions().unwrap_or_default());
             }
             Control::Reload(answer) => answer.send(read_again(&plan, reloader.as_ref())),
         }

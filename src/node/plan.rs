@@ -14,10 +14,12 @@ use crate::discovery::DiscoverySettings;
 use crate::fetch::FetchSettings;
 use crate::frontier::{FrontierSettings, SharedQuota};
 use crate::parse::ParseSettings;
+use crate::policy::exclusion::Exclusions;
 use crate::policy::quota::Quota;
 use crate::protocol::{Credit, FetchJob, ParseJob, Routes};
 use crate::storage::{BlockCache, block_cache};
 use crate::telemetry::Metrics;
+use crate::types::ExclusionRecord;
 use crate::world::{Records, World};
 
 /// Pages between parser and output at once.
@@ -96,6 +98,9 @@ pub(super) struct Plan {
     draining: AtomicBool,
     /// `None` until somebody says so: then the stores know.
     paused: Mutex<Option<bool>>,
+    /// R5: those of the node, once its stores have said which they are.
+    exclusions: watch::Sender<Arc<Exclusions>>,
+    exclusions_known: AtomicBool,
     pub(super) world: World,
     pub(super) metrics: Arc<Metrics>,
     pub(super) memory: MemoryPlan,
@@ -139,6 +144,8 @@ impl Plan {
             stopping: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             paused: Mutex::new(None),
+            exclusions: watch::Sender::new(Arc::default()),
+            exclusions_known: AtomicBool::new(false),
             config: Mutex::new(config),
         })
     }
@@ -168,6 +175,25 @@ impl Plan {
     /// Whether the crawl is paused, if anybody has said so since the start.
     pub(super) fn paused(&self) -> Option<bool> {
         *self.paused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Other exclusions are in force: exchanges that they cover are cut, and shards that come back
+    /// have the same.
+    pub(super) fn set_exclusions(&self, exclusions: Exclusions) {
+        self.exclusions.send_replace(Arc::new(exclusions));
+        self.exclusions_known.store(true, Ordering::Release);
+    }
+
+    /// The exclusions, as they change.
+    pub(super) fn exclusions(&self) -> watch::Receiver<Arc<Exclusions>> {
+        self.exclusions.subscribe()
+    }
+
+    /// What a shard that opens has to agree to; `None` before the stores have been asked.
+    pub(super) fn agreed_exclusions(&self) -> Option<Vec<ExclusionRecord>> {
+        let known = self.exclusions_known.load(Ordering::Acquire);
+        let now = self.world.clock.now();
+        known.then(|| self.exclusions.borrow().in_force(now).cloned().collect())
     }
 
     /// The crawl comes to its end: shards that come back grant nothing.

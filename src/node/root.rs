@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::error::{NodeError, failed};
+use super::exclusions;
 use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
@@ -137,6 +138,7 @@ impl RootState {
         let owned = coordinator.own(shards).await.map_err(NodeError::Coordinator)?;
         self.start_shards(owned.iter().map(|ownership| ownership.shard).collect()).await?;
         self.reopening = true;
+        exclusions::gather(&self.plan, &self.shard_actors()).await;
         self.start_discovery().await?;
         self.start_archive().await?;
         self.start_fetchers().await?;
@@ -275,18 +277,17 @@ impl RootState {
     /// Hosts that had seeds in earlier runs.
     async fn seeded_hosts(&self) -> BTreeSet<HostKey> {
         let mut seeded = BTreeSet::new();
-        let shards: Vec<ActorCell> = self
-            .parts
-            .iter()
-            .filter(|(part, _)| matches!(part, Part::Shard(_)))
-            .map(|(_, cell)| cell.clone())
-            .collect();
-        for cell in shards {
-            if let Some(Ok(hosts)) = ask(&cell.into(), ShardMsg::ListSeeded).await {
+        for shard in self.shard_actors() {
+            if let Some(Ok(hosts)) = ask(&shard, ShardMsg::ListSeeded).await {
                 seeded.extend(hosts);
             }
         }
         seeded
+    }
+
+    fn shard_actors(&self) -> Vec<ActorRef<ShardMsg>> {
+        let shards = self.parts.iter().filter(|(part, _)| matches!(part, Part::Shard(_)));
+        shards.map(|(_, cell)| cell.clone().into()).collect()
     }
 
     async fn start_archive(&mut self) -> Result<(), NodeError> {
@@ -314,6 +315,7 @@ impl RootState {
             clock: Arc::clone(&plan.world.clock),
             exchange: Arc::clone(&plan.world.exchange),
             settings: plan.settings.fetch.subscribe(),
+            exclusions: plan.exclusions(),
             archive: archive.subscribe(),
             owners: Owners {
                 routes: plan.routes.subscribe(),

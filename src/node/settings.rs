@@ -84,7 +84,7 @@ pub(super) fn frontier(config: &Config, memory: &MemoryPlan) -> FrontierSettings
     }
 }
 
-fn host_policy(config: &Config) -> crate::frontier::HostPolicy {
+pub(super) fn host_policy(config: &Config) -> crate::frontier::HostPolicy {
     let robots = Arc::new(robots(config));
     let config = config.clone();
     Arc::new(move |host: &HostKey| {
@@ -399,6 +399,7 @@ pub(super) fn admin(config: &Config) -> AdminSettings {
         contact_url: config.identity.contact_url.clone(),
         contact_email: config.identity.contact_email.clone(),
         user_agent: config.identity.user_agent(),
+        addresses: config.identity.addresses.clone(),
         node: config.cluster.node.clone().unwrap_or_else(|| "local".to_owned()),
     }
 }

@@ -133,6 +133,7 @@ pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> Shar
         metrics: Arc::clone(&plan.metrics),
         reopened,
         paused: plan.paused(),
+        exclusions: plan.agreed_exclusions(),
         draining: plan.is_draining(),
         // One that is opened again has nobody to wait for.
         waits: !reopened,

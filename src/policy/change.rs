@@ -45,7 +45,7 @@ pub enum Change {
         /// What.
         id: UrlId,
     },
-    /// Refused by robots rules: kept, and judged again when they change (R2).
+    /// Refused by robots rules or an exclusion: kept, and judged again when they change (R2, R5).
     Sleep {
         /// What.
         entry: Box<QueueEntry>,

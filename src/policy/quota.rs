@@ -54,6 +54,15 @@ impl Quota {
         self.pages = self.pages.saturating_sub(pages);
     }
 
+    /// Why there is no place for a grant now.
+    pub fn refusal(&self, now: Timestamp) -> Option<Reason> {
+        let today = if self.day == now.day() { self.fetches } else { 0 };
+        let day = self.rules.daily_fetches.filter(|max| today >= *max);
+        let day = day.map(|max| Reason::DailyBudget { max, until: now.next_day() });
+        let pages = self.rules.max_pages.filter(|max| self.pages + self.reserved >= *max);
+        day.or(pages.map(|max| Reason::PageCap { max }))
+    }
+
     /// Takes a place for one grant.
     ///
     /// # Errors
@@ -62,11 +71,8 @@ impl Quota {
         if self.day != now.day() {
             (self.day, self.fetches) = (now.day(), 0);
         }
-        if let Some(max) = self.rules.daily_fetches.filter(|max| self.fetches >= *max) {
-            return Err(Reason::DailyBudget { max, until: now.next_day() });
-        }
-        if let Some(max) = self.rules.max_pages.filter(|max| self.pages + self.reserved >= *max) {
-            return Err(Reason::PageCap { max });
+        if let Some(reason) = self.refusal(now) {
+            return Err(reason);
         }
         self.reserved += 1;
         self.fetches += 1;

@@ -196,16 +196,17 @@ impl RuleSet {
 
 /// The parts of a URL that rules and modes speak of, borrowed: this is asked for every link.
 /// A [`CrawlUrl`] has no credentials, and its default port is left out.
-fn host_key(url: &CrawlUrl) -> &str {
+pub(super) fn host_key(url: &CrawlUrl) -> &str {
     &url.as_url()[..Position::AfterPort]
 }
 
 /// Host name and port; the default port, of either scheme, left out.
-fn site(url: &CrawlUrl) -> &str {
+pub(super) fn site(url: &CrawlUrl) -> &str {
     url.as_url()[Position::BeforeHost..Position::AfterPort].trim_end_matches('.')
 }
 
-fn host(url: &CrawlUrl) -> &str {
+/// Host name without its port.
+pub(super) fn host(url: &CrawlUrl) -> &str {
     url.as_url().host_str().unwrap_or_default().trim_end_matches('.')
 }
 

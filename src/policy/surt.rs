@@ -105,6 +105,15 @@ pub fn parse_prefix(text: &str) -> Result<String, String> {
     Ok(prefix)
 }
 
+/// The forms of a URL that a prefix may begin: its host as it is, then without `www.`.
+pub(super) fn scope_forms(url: &CrawlUrl) -> impl Iterator<Item = String> + use<> {
+    let url = url.as_url();
+    let name = url.host_str().unwrap_or_default().trim_end_matches('.');
+    let bare = without_www(name);
+    let without = (bare != name).then(|| scope_form(url, bare));
+    [Some(scope_form(url, name)), without].into_iter().flatten()
+}
+
 /// `com,example,www,:8080)/Path/?query`: the form that prefixes are compared with.
 fn scope_form(url: &Url, name: &str) -> String {
     let mut form = match url.host() {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shard::AdmitAnswer;
 use super::{Answer, Permit, ShardMsg};
+use crate::policy::why::Judged;
 use crate::types::{CrawlUrl, Document, HostKey, LinkKind, Reason, ShardId, ToParse};
 
 /// The mailbox of a DiscoveryActor; bounded by the permits that pages carry.
@@ -29,6 +30,8 @@ pub enum DiscoveryMsg {
     Tick,
     /// Scope or traps were reloaded.
     Reload,
+    /// What scope and traps say of a URL at this depth (B1).
+    Judge(CrawlUrl, u16, Answer<Judged>),
     /// Say how it stands.
     Observe(Answer<DiscoveryView>),
 }

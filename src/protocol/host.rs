@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Answer;
+use crate::policy::exclusion::Exclusions;
 use crate::policy::host::{Errand, HostSettings};
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
@@ -43,6 +44,8 @@ pub enum HostMsg {
     Order(HostOverrides),
     /// It failed too often in a row: grant nothing until an operator resumes it.
     Park(Reason),
+    /// Other exclusions are in force (R5).
+    Exclude(Arc<Exclusions>),
     /// The configuration was reloaded.
     Reload(Arc<HostSettings>),
     /// Write a snapshot with these counts and stop, if it is still idle.

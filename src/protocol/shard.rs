@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, HostPhase, HostView, Permit};
 use crate::policy::host::{Effects, Errand};
+use crate::policy::why::Facts;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
-    Completion, ContentRecord, CrawlEvent, CrawlUrl, DeadLetter, EventSeq, HostCounts, HostId,
-    HostKey, HostOverrides, HostRecord, LeaseId, Outcome, QueueEntry, Reason, Response,
-    RobotsRecord, ShardId, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion, UrlView,
+    Completion, ContentRecord, CrawlEvent, CrawlUrl, DeadLetter, EventSeq, ExclusionRecord,
+    HostCounts, HostId, HostKey, HostOverrides, HostRecord, LeaseId, Outcome, QueueEntry, Reason,
+    Response, RobotsRecord, ShardId, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion, UrlView,
 };
 use crate::world::Resolved;
 
@@ -82,10 +83,18 @@ pub enum ShardMsg {
     Order(HostOrder, Answer<Option<HostOverrides>>),
     /// Stop granting, or go on; answered when durable, so that a restart does not forget it.
     Pause(bool, Answer<()>),
+    /// R5: what this covers is asked for no more from here on; answered when durable.
+    Exclude(Box<ExclusionRecord>, Answer<()>),
+    /// The exclusion of this id is gone, if there was one; answered when durable.
+    LiftExclusion(String, Answer<()>),
+    /// Its exclusions.
+    ListExclusions(Answer<Vec<ExclusionRecord>>),
     /// Dead letters go back into their queues; answered with their number, durable (F8).
     RetryDead(DeadSelection, Answer<Result<u64, String>>),
     /// One URL.
     LookUpUrl(CrawlUrl, Answer<Result<Option<Box<UrlView>>, String>>),
+    /// All that bears on a URL, known or not (B1).
+    Why(CrawlUrl, Answer<Result<Box<Facts>, String>>),
     /// One host; a resident one speaks for itself.
     LookUpHost(HostKey, Answer<Result<Option<Box<HostDetail>>, String>>),
     /// Hosts that have seeds.
@@ -236,6 +245,8 @@ pub enum StoreReply {
     ToParseRead(Result<Vec<ToParse>, StoreFault>),
     /// Keys of the URL table after this one, for a filter that has to be made again.
     FilterRead(Option<UrlId>, Result<Vec<UrlId>, StoreFault>),
+    /// A page of hosts, for the exclusion that was lifted under this number.
+    LiftedRead(u64, Result<Vec<(HostId, HostRecord, HostCounts)>, StoreFault>),
     /// Dead letters to be queued again.
     DeadRead(Result<Vec<DeadLetter>, StoreFault>, Answer<Result<u64, String>>),
     /// The row of a sleeping host that an operator's order is for.
@@ -257,6 +268,7 @@ impl StoreReply {
             Self::SleepersRead(_, read) => done(read),
             Self::ToParseRead(read) => done(read),
             Self::FilterRead(_, read) => done(read),
+            Self::LiftedRead(_, read) => done(read),
             Self::DeadRead(read, _) => done(read),
             Self::OrderRead(..) => Some(Ok(())),
         }

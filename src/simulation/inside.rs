@@ -190,6 +190,7 @@ pub(super) fn key_of(event: &CrawlEvent) -> String {
     match &event.subject {
         Subject::Url { url, version, .. } => format!("{kind} {url} {version}"),
         Subject::Host { host_key, version } => format!("{kind} {host_key} {version}"),
+        Subject::Rule { rule, version } => format!("{kind} {rule} {version}"),
     }
 }
 

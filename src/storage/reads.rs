@@ -13,7 +13,7 @@ use super::keys::{self, Key, KeyRange, Kind, Phase};
 use super::store::ShardStore;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
-    ContentRecord, CrawlEvent, DeadLetter, EventSeq, ExclusionRecord, HostCounts, HostId,
+    ContentRecord, CrawlEvent, DeadLetter, EventSeq, ExclusionRecord, HostCounts, HostId, HostKey,
     HostRecord, LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId,
     UrlRecord, UrlVersion, VisitRecord,
 };
@@ -22,6 +22,8 @@ use crate::types::{
 const GATHERED_READS_MAX: usize = 64;
 /// Bytes a window asks for at a time: about as many as it has.
 const WINDOW_BYTES: usize = 16 << 10;
+/// Hosts read at once where all are looked through.
+const HOSTS_AT_ONCE: usize = 1000;
 /// Bytes a long scan asks for at a time.
 const READ_AHEAD_BYTES: usize = 64 << 10;
 
@@ -225,6 +227,21 @@ impl ShardStore {
         let rows = self.scan(Kind::Unjudged.range(), usize::MAX, Scan::Cold).await?;
         let host = |key: Key| if let Key::Unjudged(host) = key { Some(host) } else { None };
         rows.iter().map(|row| key_of(Kind::Unjudged, row, host)).collect()
+    }
+
+    /// Hosts that have seeds.
+    ///
+    /// # Errors
+    /// As [`ShardStore::url`].
+    pub async fn seeded_hosts(&self) -> Result<Vec<HostKey>, StoreError> {
+        let (mut after, mut seeded) = (None, Vec::new());
+        loop {
+            let hosts = self.hosts(after, HOSTS_AT_ONCE).await?;
+            let Some((last, ..)) = hosts.last() else { return Ok(seeded) };
+            after = Some(*last);
+            let hosts = hosts.into_iter().filter(|(_, _, counts)| counts.seeds > 0);
+            seeded.extend(hosts.map(|(_, record, _)| record.key));
+        }
     }
 
     /// Hosts in the order of their ids, with their counts.

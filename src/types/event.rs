@@ -23,6 +23,13 @@ pub enum Subject {
         /// Counts the changes of its state, so that each has a key of its own.
         version: u64,
     },
+    /// A rule made at runtime (R5).
+    Rule {
+        /// The rule: `host:…`, `domain:…` or `surt:…`.
+        rule: String,
+        /// Milliseconds since the epoch when it was made: the same rule again has another one.
+        version: u64,
+    },
 }
 
 /// What happened.
@@ -64,7 +71,7 @@ pub enum Happening {
         /// One sentence.
         reason: String,
     },
-    /// Refused by a rule made at runtime.
+    /// A rule was made at runtime: what it covers is asked for no more.
     Excluded {
         /// The exclusion's id.
         id: String,

@@ -41,7 +41,7 @@ pub enum UrlStatus {
     Queued,
     /// Failed, tried again later.
     Retrying,
-    /// Refused by robots rules; judged again when they change (R2).
+    /// Refused by robots rules or an exclusion; judged again when those change (R2, R5).
     Sleeping,
     /// Visited; the outcome says how.
     Fetched,
@@ -229,7 +229,7 @@ pub struct HostCounts {
     pub queued: u64,
     /// URLs with a later due time: retries and revisits.
     pub deferred: u64,
-    /// URLs that robots rules refuse.
+    /// URLs that robots rules or exclusions refuse.
     pub sleeping: u64,
     /// Dead letters.
     pub dead: u64,

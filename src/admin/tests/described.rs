@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Request, header};
 use serde_json::Value;
 
-use super::fakes::{Stage, settings};
+use super::fakes::{Stage, exclusion, settings};
 use crate::admin::auth::Access;
 use crate::admin::openapi::document;
 use crate::admin::router::Route;
@@ -16,12 +16,15 @@ fn example(route: &Route) -> Request<Body> {
     let path = match route.path {
         "/v1/hosts/{host_key}" => "/v1/hosts/https%3A%2F%2Fa.test".to_owned(),
         "/v1/urls" => "/v1/urls?url=https%3A%2F%2Fa.test%2F".to_owned(),
+        "/v1/why" => "/v1/why?url=https%3A%2F%2Fa.test%2F".to_owned(),
+        "/v1/exclusions/{id}" => format!("/v1/exclusions/{}", exclusion().id),
         path => path.to_owned(),
     };
     let (media, body) = match route.path {
         "/v1/seeds" => ("text/plain", "https://a.test/\nnothing"),
         "/v1/dead-letters/retry" => ("application/json", "{\"all\":true}"),
         "/v1/hosts/{host_key}" => ("application/json", "{\"min_delay\":2.5}"),
+        "/v1/exclusions" => ("application/json", "{\"rule\":\"host:b.test\"}"),
         _ => ("application/json", "{}"),
     };
     let sent = if route.takes.is_empty() { "" } else { body };
@@ -129,7 +132,8 @@ fn the_description_has_every_route_and_no_other() {
             found.push((verb.to_ascii_uppercase(), path.clone()));
             assert!(!operation["summary"].as_str().unwrap().is_empty(), "{verb} {path}");
             let open = operation["security"] == serde_json::json!([]);
-            let probe = ["/healthz", "/readyz", "/about"].contains(&path.as_str());
+            let probe =
+                ["/healthz", "/readyz", "/about", "/about/addresses.json"].contains(&path.as_str());
             assert_eq!(open, probe, "{verb} {path}");
         }
     }

@@ -15,13 +15,15 @@ use super::shard::{ShardData, letter};
 use crate::admin::{
     AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Token, router,
 };
+use crate::policy::exclusion::{self, Exclusions};
+use crate::policy::why::Judged;
 use crate::protocol::archive::ArchiveView;
 use crate::protocol::discovery::{DiscoveryView, SeedAnswer, SeedResult};
 use crate::protocol::pool::PoolView;
 use crate::protocol::root::ActorNode;
 use crate::protocol::{ArchiveMsg, DiscoveryMsg, PoolMsg, RootMsg, Routes, ShardRoute};
 use crate::telemetry::Metrics;
-use crate::types::{CrawlUrl, HostKey, ShardId, Timestamp};
+use crate::types::{CrawlUrl, ExclusionRecord, HostKey, Reason, ShardId, Timestamp};
 use crate::world::{Clock, TokioClock};
 
 /// An actor that is a function.
@@ -99,6 +101,7 @@ pub(super) fn settings() -> AdminSettings {
         contact_url: Some("https://crawl.example/".into()),
         contact_email: None,
         user_agent: "mehman/0.1.0 (+https://crawl.example/)".into(),
+        addresses: vec!["192.0.2.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
         node: "local".into(),
     }
 }
@@ -220,9 +223,22 @@ impl Stage {
     }
 }
 
+/// The exclusion that the node knows from the start.
+pub(in crate::admin) fn exclusion() -> ExclusionRecord {
+    let rule = exclusion::parse_rule("domain:shut.test").unwrap();
+    ExclusionRecord {
+        id: exclusion::id_of(&rule),
+        rule: rule.to_string(),
+        reason: Some("they asked".to_owned()),
+        until: None,
+        made_at: Timestamp::from_secs(1),
+    }
+}
+
 /// Does what it is told and says so in the phase.
 fn node(phase: watch::Sender<CrawlPhase>) -> mpsc::Sender<Control> {
     let (control, mut orders) = mpsc::channel(4);
+    let mut exclusions = Exclusions::new([exclusion()]);
     tokio::spawn(async move {
         while let Some(order) = orders.recv().await {
             match order {
@@ -238,6 +254,15 @@ fn node(phase: watch::Sender<CrawlPhase>) -> mpsc::Sender<Control> {
                     phase.send_replace(CrawlPhase::Draining);
                     answer.send(());
                 }
+                Control::Exclude(record, answer) => {
+                    exclusions = exclusions.with(*record);
+                    answer.send(Ok(()));
+                }
+                Control::Lift(id, answer) => {
+                    answer.send(Ok(exclusions.get(&id).cloned()));
+                    exclusions = exclusions.without(&id);
+                }
+                Control::Exclusions(answer) => answer.send(exclusions.all().cloned().collect()),
                 Control::Reload(answer) => {
                     let applied = vec!["politeness.min_delay".to_owned()];
                     answer.send(Ok(ReloadReport { applied, needs_restart: Vec::new() }));
@@ -264,6 +289,12 @@ async fn discovery(batches: Arc<Mutex<Vec<usize>>>) -> ActorRef<DiscoveryMsg> {
                 SeedAnswer { url: seed.url, result, reason }
             });
             answer.send(results.collect());
+        }
+        DiscoveryMsg::Judge(url, _, answer) => {
+            let rule = "scope.mode is host".to_owned();
+            let beyond = url.host_key().host() == "beyond.test";
+            answer
+                .send(Judged { scope: beyond.then_some(Reason::OutOfScope { rule }), trap: None });
         }
         DiscoveryMsg::Observe(answer) => answer.send(DiscoveryView::default()),
         DiscoveryMsg::Page(_)

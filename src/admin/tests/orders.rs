@@ -209,3 +209,30 @@ async fn seeds_are_not_lost_in_silence() {
     assert_eq!(told.status, 503);
     assert_ne!(told.json()["detail"], Value::Null);
 }
+
+#[tokio::test(start_paused = true)]
+async fn exclusions_are_made_listed_and_lifted() {
+    let stage = Stage::set().await;
+    let body = r#"{"rule":"host:A.Test","reason":"a letter","until":"2999-01-01T00:00:00Z"}"#;
+    let told = stage.order("/v1/exclusions", body).await;
+    assert_eq!(told.status, 201, "{}", told.text);
+    let made = told.json();
+    assert_eq!((&made["rule"], &made["reason"]), (&json!("host:a.test"), &json!("a letter")));
+    assert_eq!(made["until"], "2999-01-01T00:00:00.000Z");
+    let all = stage.get("/v1/exclusions").await.json();
+    assert_eq!((all["items"].as_array().unwrap().len(), &all["next"]), (2, &Value::Null), "{all}");
+    let first = stage.get("/v1/exclusions?limit=1").await.json();
+    let cursor = first["next"].as_str().unwrap();
+    let second = stage.get(&format!("/v1/exclusions?cursor={cursor}")).await.json();
+    assert_eq!([&first["items"][0], &second["items"][0]], [&all["items"][0], &all["items"][1]]);
+    let path = format!("/v1/exclusions/{}", made["id"].as_str().unwrap());
+    let lift = |path: &str| Request::delete(path).body(Body::empty()).unwrap();
+    let told = stage.send(lift(&path)).await;
+    assert_eq!((told.status, told.json()), (200, made));
+    let told = stage.send(lift(&path)).await;
+    assert_eq!((told.status, told.json()["key"].as_str()), (404, Some("id")));
+    let told = stage.order("/v1/exclusions", r#"{"rule":"host:a.test","purge":true}"#).await;
+    assert_eq!((told.status, told.json()["key"].as_str()), (400, Some("purge")));
+    let told = stage.order("/v1/exclusions", r#"{"rule":"a.test"}"#).await;
+    assert_eq!((told.status, told.json()["key"].as_str()), (400, Some("rule")));
+}

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::fakes::Stage;
 use crate::admin::{CrawlPhase, RunState, Status, collect};
 use crate::types::Outcome;
@@ -87,7 +89,7 @@ async fn hosts_are_chosen_by_state_and_domain() {
     stage.know(&["https://www.a.test", "https://b.test"]);
     let count = async |query: &str| {
         let told = stage.get(&format!("/v1/hosts?{query}")).await.json();
-        assert_eq!(told["next"], serde_json::Value::Null);
+        assert_eq!(told["next"], Value::Null);
         told["items"].as_array().unwrap().len()
     };
     assert_eq!(count("domain=A.test").await, 1);
@@ -221,4 +223,38 @@ async fn readiness_ends_with_draining() {
     assert_eq!(stage.get("/readyz").await.status, 200);
     stage.phase.send_replace(CrawlPhase::Draining);
     assert_eq!(stage.get("/readyz").await.status, 503);
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_answers_for_any_url_and_for_what_is_none() {
+    let stage = Stage::set().await;
+    stage.know(&["https://a.test"]);
+    let known = stage.get("/v1/why?url=https%3A%2F%2Fa.test%2F").await.json();
+    assert_eq!(known["url"], "https://a.test/", "{known}");
+    assert_eq!(known["trace"].as_array().unwrap().len(), 9, "{known}");
+    let unknown = stage.get("/v1/why?url=https%3A%2F%2Fb.test%2F").await.json();
+    assert_eq!((&unknown["verdict"], &unknown["expected_at"]), (&"unknown".into(), &Value::Null));
+    let beyond = stage.get("/v1/why?url=https%3A%2F%2Fbeyond.test%2F").await.json();
+    let [verdict, scope] = [&beyond["verdict"], &beyond["trace"][1]["result"]];
+    assert_eq!((verdict, scope), (&"refused".into(), &"refuse".into()), "{beyond}");
+    let told = stage.get("/v1/why?url=nonsense").await;
+    assert_eq!((told.status, told.json()["verdict"].as_str()), (200, Some("refused")));
+    assert!(told.json()["reason"].as_str().unwrap().contains("not a URL"), "{}", told.text);
+    assert_eq!(stage.get("/v1/why").await.status, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_of_sites_see_addresses_and_what_is_asked_of_them() {
+    let stage = Stage::set().await;
+    stage.know(&["https://a.test"]);
+    let page = stage.get("/about").await.text;
+    assert!(page.contains("192.0.2.0/24") && !page.contains("Your site"), "{page}");
+    let page = stage.get("/about?host=a.test").await.text;
+    assert!(page.contains("<code>https://a.test</code>") && page.contains("today"), "{page}");
+    let page = stage.get("/about?host=%3Cb%3E.test").await.text;
+    assert!(page.contains("&lt;b&gt;.test</code> is known here"), "{page}");
+    let told = stage.get("/about/addresses.json").await.json();
+    let wanted = [("ipv4Prefix", "192.0.2.0/24"), ("ipv6Prefix", "2001:db8::/32")];
+    let wanted: Vec<Value> = wanted.map(|(name, net)| serde_json::json!({ name: net })).into();
+    assert_eq!(told["prefixes"], Value::from(wanted));
 }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::fakes::{key, start};
+use crate::policy::robots::Decision;
+use crate::policy::why::Facts;
 use crate::protocol::host::RobotsView;
 use crate::protocol::shard::{
     HostDetail, HostFilter, HostOrder, HostPage, HostSummary, ParkedHost, ShardView,
@@ -10,7 +12,8 @@ use crate::protocol::shard::{
 use crate::protocol::{HostPhase, HostView, ShardMsg};
 use crate::types::{
     BackoffState, CrawlEvent, CrawlUrl, DeadLetter, DelaySource, EventSeq, HostCounts, HostKey,
-    HostOverrides, Outcome, QueueEntry, Reason, ShardId, UrlId, UrlRecord, UrlVersion, UrlView,
+    HostOverrides, Outcome, QueueEntry, Reason, ShardId, Timestamp, UrlId, UrlRecord, UrlVersion,
+    UrlView,
 };
 
 /// What one shard knows.
@@ -43,6 +46,10 @@ impl ShardData {
             ShardMsg::LookUpUrl(url, answer) => {
                 let found = self.hosts.contains(&url.host_key());
                 answer.send(Ok(found.then(|| Box::new(url_view(url)))));
+            }
+            ShardMsg::Why(url, answer) => {
+                let known = self.hosts.contains(&url.host_key());
+                answer.send(Ok(Box::new(facts(known.then(|| url_view(url))))));
             }
             ShardMsg::ListHosts(filter, answer) => answer.send(Ok(self.page(&filter))),
             ShardMsg::ListDead(after, limit, answer) => {
@@ -197,5 +204,19 @@ pub(super) fn letter(url: &CrawlUrl) -> DeadLetter {
         reason: Reason::TriedTooOften { outcome: Outcome::Timeout, attempts: 5 },
         attempts: 5,
         last_at: start(),
+    }
+}
+
+/// Of a URL that nothing refuses.
+fn facts(view: Option<UrlView>) -> Facts {
+    Facts {
+        now: Timestamp::from_secs(1),
+        exclusion: None,
+        robots: Decision::NeedsFetch,
+        allowed_by: None,
+        view,
+        host: None,
+        place: None,
+        crawl: None,
     }
 }

@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::fetch::classify::tests::{exchanged, lease, robots_kind};
+use crate::policy::exclusion;
 use crate::protocol::probe::probe;
 use crate::protocol::{PoolMsg, ShardMsg};
 use crate::supervise::{PoolActor, PoolSetup};
-use crate::types::{HostKey, LeaseId, LeaseKind, Validators};
+use crate::types::{ExclusionRecord, HostKey, LeaseId, LeaseKind, Validators};
 use crate::world::{ExchangeLimits, ExchangeRequest, Oversize, TokioClock, Wanted};
 
 #[derive(Debug)]
@@ -55,6 +56,7 @@ struct Rig {
     archive: mpsc::Receiver<ArchiveMsg>,
     archives: watch::Sender<ActorRef<ArchiveMsg>>,
     bodies: Credit,
+    excluding: watch::Sender<Arc<Exclusions>>,
 }
 
 fn settings() -> FetchSettings {
@@ -93,11 +95,13 @@ impl Rig {
         let (archives, archive_watch) = watch::channel(archive_ref);
         let (_, routes) = watch::channel(Arc::default());
         let (_, settings) = watch::channel(Arc::new(settings()));
+        let (excluding, exclusions) = watch::channel(Arc::default());
         let bodies = Credit::new(4);
         let context = Arc::new(FetchContext {
             clock: Arc::clone(&clock),
             exchange: Arc::clone(&web) as Arc<dyn Exchange>,
             settings,
+            exclusions,
             archive: archive_watch,
             owners: Owners { routes, clock: Arc::clone(&clock) },
             bodies: bodies.clone(),
@@ -114,7 +118,7 @@ impl Rig {
         };
         let (pool, _) = Actor::spawn(None, PoolActor::default(), setup).await.unwrap();
         let (shard, address) = (probe().await, probe().await);
-        Self { pool, jobs, web, clock, shard, address, archive, archives, bodies }
+        Self { pool, jobs, web, clock, shard, address, archive, archives, bodies, excluding }
     }
 
     async fn give(&self, lease: Lease) {
@@ -365,4 +369,61 @@ fn revisits_are_conditional() {
     };
     let request = settings().request(&https, start()).unwrap();
     assert_eq!(request.address.port(), 443);
+}
+
+fn excluded(rule: &str) -> Arc<Exclusions> {
+    let rule = exclusion::parse_rule(rule).unwrap();
+    Arc::new(Exclusions::new([ExclusionRecord {
+        id: "e".to_owned(),
+        rule: rule.to_string(),
+        reason: None,
+        until: None,
+        made_at: start(),
+    }]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_under_way_is_cut_by_an_exclusion_and_by_no_other() {
+    let mut rig = Rig::new(1).await;
+    rig.give(page("/slow")).await;
+    rig.let_go(seconds(5)).await;
+    rig.clock.sleep_until(seconds(7)).await;
+    assert_eq!(rig.asked().len(), 1);
+    rig.excluding.send_replace(excluded("surt:test,site)/other"));
+    rig.clock.sleep_until(seconds(9)).await;
+    assert!(rig.shard.1.try_recv().is_err(), "another path goes on");
+    rig.excluding.send_replace(excluded("surt:test,site)/slow"));
+    assert_eq!(rig.left().await, Some(seconds(9)));
+    let ended = rig.ended().await;
+    assert_eq!((ended.outcome, ended.reason), (Outcome::Cancelled, Some(by("e"))));
+    assert_eq!((ended.sent_at, ended.ended_at), (Some(seconds(5)), seconds(9)));
+    rig.quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_excluded_is_not_sent_and_robots_txt_goes_with_its_whole_host() {
+    let mut rig = Rig::new(1).await;
+    rig.excluding.send_replace(excluded("surt:test,site)/a"));
+    rig.give(page("/a/1")).await;
+    rig.let_go(seconds(5)).await;
+    assert_eq!(rig.left().await, None);
+    let ended = rig.ended().await;
+    assert_eq!((ended.reason, ended.sent_at), (Some(by("e")), None));
+    let robots = || lease("http://site.test/robots.txt", robots_kind());
+    rig.excluding.send_replace(excluded("surt:test,site)/r"));
+    rig.give(robots()).await;
+    rig.let_go(seconds(5)).await;
+    rig.left().await;
+    assert_eq!(rig.stored().await.completion.outcome, Outcome::Ok);
+    rig.excluding.send_replace(excluded("host:site.test"));
+    rig.give(robots()).await;
+    rig.let_go(seconds(5)).await;
+    rig.left().await;
+    assert_eq!(rig.ended().await.reason, Some(by("e")));
+    assert_eq!(rig.asked().len(), 1);
+    rig.quiet().await;
+}
+
+fn by(id: &str) -> Reason {
+    Reason::Excluded { id: id.to_owned() }
 }

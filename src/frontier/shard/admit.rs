@@ -10,6 +10,7 @@ use super::commit::Then;
 use super::recover::add;
 use super::state::{Shard, fault};
 use crate::policy::change::Change;
+use crate::policy::exclusion;
 use crate::policy::normalise;
 use crate::protocol::shard::{
     Admission, AdmissionRead, AdmitAnswer, AdmitBatch, Candidate, StoreFault, StoreReply,
@@ -173,6 +174,9 @@ impl Shard {
         resting: &BTreeMap<HostId, (HostRecord, HostCounts)>,
         judgement: &mut Judgement,
     ) -> Admission {
+        if let Some(found) = self.exclusions.find(&candidate.record.url, self.now()) {
+            return Admission::Refused(exclusion::reason(found));
+        }
         let recognised = normalise::recognised(&candidate.record.url).into_owned();
         let fingerprint = self.fingerprints.of(&recognised);
         if self.fingerprints.contains(fingerprint) {

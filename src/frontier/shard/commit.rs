@@ -50,8 +50,8 @@ pub(super) enum Then {
     Read(Later),
     /// Dead letters are back in their queues.
     Requeued(Answer<Result<u64, String>>, u64),
-    /// Granting is paused, or goes on, for good.
-    Paused(Answer<()>),
+    /// An order to the whole shard is durable.
+    Obeyed(Answer<()>),
     /// An operator's order is durable.
     Ordered(Answer<Option<HostOverrides>>, HostOverrides),
 }
@@ -362,7 +362,7 @@ impl Shard {
             Then::Read(Later(read)) => read(self),
             Then::Requeued(answer, count) => answer.send(Ok(count)),
             Then::Ordered(answer, overrides) => answer.send(Some(overrides)),
-            Then::Paused(answer) => answer.send(()),
+            Then::Obeyed(answer) => answer.send(()),
         }
     }
 }

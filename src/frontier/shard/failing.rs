@@ -56,7 +56,7 @@ impl Shard {
             self.world.snapshots.remove(host);
         }
         let messages = self.told_again(host, failures, resident.retiring.unwrap_or_default());
-        let wakes_sleepers = resident.sleepers_after.is_some();
+        let wakes_sleepers = resident.sleepers_after.is_some() || resident.sleepers_again;
         self.waking.insert(host, Waking { messages, wakes_sleepers, ..Waking::default() });
         let times = failures.saturating_sub(FAILURES_MAX).min(10);
         let wait = if times == 0 { Duration::ZERO } else { Duration::from_secs(1 << times) };

@@ -38,11 +38,16 @@ impl Shard {
         let Grant { lease, set_by, policy } = grant;
         self.domains.granted(lease.host.domain(), lease.not_before);
         let (id, name) = (lease.id, lease.host.host().to_owned());
+        let excluded = self.exclusions.refuses(&lease, self.now());
         let lease = Arc::new(lease);
         self.leases.insert(
             id,
             Granted { host, lease, stage: Stage::Resolving, recorded_at: None, set_by, policy },
         );
+        if let Some(reason) = excluded {
+            // R5: granted before the host heard of the exclusion; nothing of it is written.
+            return self.give_up(id, Outcome::Cancelled, reason);
+        }
         let (resolver, me) = (Arc::clone(&self.world.resolver), self.me.clone());
         let mut resolving = Box::pin(async move { resolver.resolve(&name).await });
         // A name in the cache is answered on the spot: nearly all are, and a task and a message
@@ -224,6 +229,9 @@ impl Shard {
     /// Another host's robots.txt redirects to a host of ours.
     pub(super) fn run_errand(&mut self, errand: Errand) {
         let key = errand.url.host_key();
+        if let Some(reason) = self.shut_out(&key) {
+            return self.refuse_errand(errand, reason);
+        }
         let host = self.host_id(&key);
         if !self.residents.contains_key(&host) && !self.waking.contains_key(&host) {
             self.ensure_host(&key);

@@ -1,5 +1,6 @@
 //! Hosts come and go: woken from their rows and snapshots, offered credit, put to rest, restarted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::ActorRuntime;
@@ -7,6 +8,7 @@ use tracing::debug;
 
 use super::commit::RETRY_AFTER;
 use super::ends::Told;
+use super::exclusions::phase_of;
 use super::state::{Closing, MoveKind, Resident, Shard, Waking, fault};
 use crate::frontier::host::{HostActor, HostArgs, offer_was_granted};
 use crate::policy::change::Change;
@@ -109,6 +111,7 @@ impl Shard {
             id,
             epoch: self.store.epoch(),
             settings,
+            exclusions: Arc::clone(&self.exclusions),
             record: record.clone(),
             counts,
             robots: robots.unwrap_or_default(),
@@ -144,6 +147,7 @@ impl Shard {
                 offer: None,
                 retiring: None,
                 sleepers_after: None,
+                sleepers_again: false,
             },
         );
         if counts == HostCounts::default() {
@@ -220,6 +224,9 @@ impl Shard {
             // Its place in the queue is set again by its answer.
             return;
         }
+        if let Some(reason) = self.shut_out(&resident.record.key) {
+            return self.keep_out(host, reason);
+        }
         let departure = now.max(resident.record.next_allowed_at);
         let domain = resident.record.key.domain();
         let refusal = self.domains.refusal(domain, departure);
@@ -270,6 +277,9 @@ impl Shard {
     /// A host took a step: its effects are done, its place in the ready queue is set.
     pub(super) fn stepped(&mut self, stepped: Stepped) {
         let Stepped { host, effects, record, next_wake, idle, phase, reason } = stepped;
+        let shut = self.shut_out(&record.key);
+        let (phase, reason) = phase_of(phase, reason, shut.as_ref());
+        let next_wake = next_wake.filter(|_| shut.is_none());
         let Some(resident) = self.residents.get_mut(&host) else { return };
         resident.outstanding = resident.outstanding.saturating_sub(1);
         let ordered = (resident.record.overrides != record.overrides).then(|| record.clone());
@@ -297,6 +307,7 @@ impl Shard {
         for msg in held.into_iter().flatten() {
             self.tell(host, msg);
         }
+        self.judge_late_sleepers(host);
         if idle {
             self.rest(host);
         }
@@ -338,7 +349,7 @@ impl Shard {
             self.answer_errand(for_host, completion);
         }
         if wake_sleepers {
-            self.read_sleepers(host, None);
+            self.judge_sleepers(host);
         }
     }
 
@@ -388,7 +399,8 @@ impl Shard {
         let busy = resident.outstanding > 0
             || resident.offer.is_some()
             || resident.retiring.is_some()
-            || resident.sleepers_after.is_some();
+            || resident.sleepers_after.is_some()
+            || resident.sleepers_again;
         let closing = !matches!(self.closing, Closing::No);
         if busy || (wanted && !crowded && !closing) {
             return;
@@ -412,8 +424,13 @@ impl Shard {
         let Some(resident) = self.residents.remove(&host) else { return };
         self.actors.remove(&resident.actor.get_id());
         self.admissions.note_retired(host, &resident.record, resident.counts);
+        let shut = self.shut_out(&resident.record.key).is_some();
+        let next_wake = next_wake.filter(|_| !shut);
         self.ready.set(host, next_wake);
         self.note_long_wait(host, &resident, next_wake);
+        if resident.sleepers_again {
+            self.wake(host).wakes_sleepers = true;
+        }
         self.asleep.remember(host, resident.record, resident.counts);
         let held = resident.retiring.unwrap_or_default();
         if !held.is_empty() {

@@ -19,6 +19,8 @@ mod grants;
 mod ends;
 mod parsing;
 mod operators;
+mod exclusions;
+mod why;
 mod closing;
 mod view;
 
@@ -28,6 +30,7 @@ use crate::protocol::ShardMsg;
 
 use state::Shard;
 pub use state::ShardArgs;
+pub use why::{InMemory, facts};
 
 /// The actor of one shard.
 #[derive(Debug)]
@@ -74,8 +77,12 @@ impl Actor for ShardActor {
             ShardMsg::Tick => shard.tick(),
             ShardMsg::Order(order, answer) => shard.order(order, answer),
             ShardMsg::Pause(paused, answer) => shard.pause(paused, answer),
+            ShardMsg::Exclude(record, answer) => shard.exclude(*record, answer),
+            ShardMsg::LiftExclusion(id, answer) => shard.lift_exclusion(&id, answer),
+            ShardMsg::ListExclusions(answer) => answer.send(shard.list_exclusions()),
             ShardMsg::RetryDead(selection, answer) => shard.retry_dead(selection, answer),
             ShardMsg::LookUpUrl(url, answer) => shard.look_up_url(url, answer),
+            ShardMsg::Why(url, answer) => shard.why(url, answer),
             ShardMsg::LookUpHost(host, answer) => shard.look_up_host(host, answer),
             ShardMsg::ListSeeded(answer) => shard.list_seeded(answer),
             ShardMsg::ListHosts(filter, answer) => shard.list_hosts(filter, answer),

@@ -1,15 +1,18 @@
 //! What operators ask and order.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ractor::ActorProcessingErr;
 
 use super::commit::Then;
+use super::exclusions::shown_shut;
 use super::recover::PAUSED_ROW;
 use super::state::{Closing, Shard};
 use super::view::held_back;
 use crate::frontier::host::robots_view;
 use crate::policy::change::Change;
+use crate::policy::exclusion::{self, Exclusions};
 use crate::policy::normalise;
 use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{
@@ -22,8 +25,6 @@ use crate::types::{
     HostRecord, Reason, Timestamp, UrlId, UrlView, in_full,
 };
 
-/// Hosts read at once.
-const HOSTS_AT_ONCE: usize = 1000;
 /// URLs of one host with the same hash that are looked at.
 const COLLISIONS_LOOKED_AT: u8 = 16;
 
@@ -50,6 +51,7 @@ impl Shard {
             StoreReply::SleepersRead(host, read) => self.sleepers_read(host, read),
             StoreReply::ToParseRead(read) => self.backlog_read(read),
             StoreReply::FilterRead(after, read) => self.filter_read(after, read),
+            StoreReply::LiftedRead(number, read) => self.lifted_read(number, read),
             StoreReply::DeadRead(read, answer) => self.dead_read(read, answer),
             StoreReply::OrderRead(order, row, answer) => self.order_read(order, row, answer),
         }
@@ -61,7 +63,7 @@ impl Shard {
         self.paused = paused;
         self.put([Change::PutMeta(PAUSED_ROW, vec![u8::from(paused)])]);
         self.hurry();
-        self.when_durable(Then::Paused(answer));
+        self.when_durable(Then::Obeyed(answer));
     }
 
     /// Stop granting for good.
@@ -192,9 +194,11 @@ impl Shard {
         };
         if let Some(resident) = self.residents.get(&id) {
             let (counts, held, now) = (resident.counts, resident.reason.clone(), self.now());
+            let shut = self.shut_out(&key);
             let port = Answer::to(move |view: Option<Box<HostView>>| {
                 let view = view.map(|mut view| {
                     held_back(&mut view, held, now);
+                    shown_shut(shut.as_ref(), &mut view.state, &mut view.reason);
                     Box::new(detail(*view, counts, true))
                 });
                 answer.send(view.map(Some).ok_or_else(|| "the host is restarting".to_owned()));
@@ -204,6 +208,7 @@ impl Shard {
         let (store, epoch) = (self.store.clone(), self.store.epoch().0);
         let now = self.now();
         let held = self.domains.refusal(key.domain(), now);
+        let shut = self.shut_out(&key);
         tokio::spawn(async move {
             let read = async {
                 let Some((record, counts)) = store.host(id).await? else { return Ok(None) };
@@ -219,6 +224,7 @@ impl Shard {
                 view.budget = record.overrides.daily_pages.unwrap_or(configured);
                 view.epoch = epoch;
                 held_back(&mut view, held.filter(|_| counts.queued > 0), now);
+                shown_shut(shut.as_ref(), &mut view.state, &mut view.reason);
                 Ok::<_, StoreError>(Some(Box::new(detail(view, counts, false))))
             };
             answer.send(read.await.map_err(|error| in_full(&error)));
@@ -229,7 +235,7 @@ impl Shard {
     pub(super) fn list_seeded(&self, answer: Answer<Result<Vec<HostKey>, String>>) {
         let store = self.store.clone();
         tokio::spawn(async move {
-            answer.send(seeded(&store).await.map_err(|error| in_full(&error)));
+            answer.send(store.seeded_hosts().await.map_err(|error| in_full(&error)));
         });
     }
 
@@ -239,8 +245,9 @@ impl Shard {
         let residents: BTreeMap<HostId, HostSummary> =
             self.residents.iter().map(|(id, resident)| (*id, resident.summary(now))).collect();
         let (store, waits) = (self.store.clone(), self.long_waits.clone());
+        let exclusions = Arc::clone(&self.exclusions);
         tokio::spawn(async move {
-            let known = Known { residents, waits, now };
+            let known = Known { residents, waits, exclusions, now };
             let page = page_of_hosts(&store, &filter, &known).await;
             answer.send(page.map_err(|error| in_full(&error)));
         });
@@ -302,7 +309,7 @@ fn applied(order: &HostOrder, before: &HostOverrides) -> HostOverrides {
     }
 }
 
-async fn find_url(
+pub(super) async fn find_url(
     store: &ShardStore,
     host: HostId,
     url: &CrawlUrl,
@@ -320,27 +327,24 @@ async fn find_url(
     Ok(None)
 }
 
-async fn seeded(store: &ShardStore) -> Result<Vec<HostKey>, StoreError> {
-    let (mut after, mut seeded) = (None, Vec::new());
-    loop {
-        let hosts = store.hosts(after, HOSTS_AT_ONCE).await?;
-        let Some((last, ..)) = hosts.last() else { return Ok(seeded) };
-        after = Some(*last);
-        let hosts = hosts.into_iter().filter(|(_, _, counts)| counts.seeds > 0);
-        seeded.extend(hosts.map(|(_, record, _)| record.key));
-    }
-}
-
 /// What a shard has in memory about its hosts, for a list of them.
 struct Known {
     residents: BTreeMap<HostId, HostSummary>,
     waits: BTreeMap<HostId, ParkedHost>,
+    exclusions: Arc<Exclusions>,
     now: Timestamp,
 }
 
 impl Known {
     /// A resident host as it stands, one at rest by its row, and by what it was put to rest for.
     fn summary(&self, id: HostId, record: &HostRecord, counts: HostCounts) -> HostSummary {
+        let mut summary = self.waiting(id, record, counts);
+        let shut = self.exclusions.whole_host(&record.key, self.now).map(exclusion::reason);
+        shown_shut(shut.as_ref(), &mut summary.state, &mut summary.reason);
+        summary
+    }
+
+    fn waiting(&self, id: HostId, record: &HostRecord, counts: HostCounts) -> HostSummary {
         if let Some(summary) = self.residents.get(&id) {
             return summary.clone();
         }

@@ -239,12 +239,12 @@ impl Shard {
                 self.tell(host, HostMsg::Admitted(entries));
                 match more {
                     true => self.read_sleepers(host, last),
-                    false => self.put([Change::DropUnjudged(host)]),
+                    false => self.sleepers_judged(host),
                 }
             }
             // One more step, after which an idle host can go to rest.
             Ok(_) => {
-                self.put([Change::DropUnjudged(host)]);
+                self.sleepers_judged(host);
                 self.tell(host, HostMsg::Wake);
             }
             Err(_) => self.read_sleepers(host, after),

@@ -13,6 +13,7 @@ use super::hosts::WAKING_FIRST;
 use super::state::{Backlog, Closing, Granted, Shard, ShardArgs, Stage, Totals, fault};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
+use crate::policy::exclusion::Exclusions;
 use crate::policy::ready::ReadyQueue;
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{StoreFault, StoreReply};
@@ -39,6 +40,7 @@ pub(super) const PAUSED_ROW: &str = "paused";
 pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<Shard, StoreError> {
     let store = args.store.clone();
     let (reopened, said) = (args.reopened, args.paused);
+    let wanted = args.exclusions.clone();
     let last_event = last_event(&args).await?;
     let leases = store.open_leases().await?;
     let next_due = store.next_due().await?;
@@ -47,7 +49,10 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let paused = store.meta(PAUSED_ROW).await?;
     let unjudged = store.unjudged().await?;
     let filter = store.load_filter().await;
+    let exclusions = Exclusions::new(store.exclusions().await?);
     let mut shard = empty(me, args);
+    // R5: before anything is granted.
+    shard.exclusions = Arc::new(exclusions);
     shard.commit = Commit::new(last_event);
     shard.paused = said.unwrap_or_else(|| paused.is_some_and(|row| row == [1]));
     shard.next_due = next_due;
@@ -77,6 +82,9 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
         }
     }
     shard.begin_filter(filter);
+    if let Some(wanted) = wanted {
+        shard.agree_on_exclusions(wanted);
+    }
     for host in unjudged {
         shard.wake(host).wakes_sleepers = true;
     }
@@ -113,6 +121,9 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         paused: false,
         draining: args.draining,
         waits: args.waits,
+        exclusions: Arc::default(),
+        lifting: BTreeMap::new(),
+        lifted: 0,
         closing: Closing::No,
         alarm,
         looked_at: opened_at,
@@ -216,7 +227,9 @@ impl Shard {
         self.totals.hosts += 1;
         add(&mut self.totals.counts, counts);
         *self.domain_urls.entry(record.key.domain().into()).or_default() += counts.known;
-        if counts.queued > 0 {
+        if let Some(reason) = self.shut_out(&record.key).filter(|_| counts.queued > 0) {
+            self.note_shut_out(id, record, counts, &reason);
+        } else if counts.queued > 0 {
             let at = record.rests_until().max(self.opened_at + record.delay);
             self.ready.set(id, Some(at));
             self.note_found_waiting(id, record, counts.queued, at);

@@ -10,9 +10,11 @@ use tokio::sync::watch;
 use super::admit::Admissions;
 use super::asleep::Asleep;
 use super::commit::{Commit, RETRY_AFTER};
+use super::exclusions::Lifting;
 use crate::frontier::settings::{FrontierSettings, SharedQuota};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
+use crate::policy::exclusion::Exclusions;
 use crate::policy::ready::ReadyQueue;
 use crate::protocol::shard::{DeadSelection, ParkedHost, StoreFault};
 use crate::protocol::{
@@ -22,9 +24,9 @@ use crate::storage::{Filter, Fingerprints, ShardStore, StoreError};
 use crate::supervise::Alarm;
 use crate::telemetry::Metrics;
 use crate::types::{
-    Completion, ContentRecord, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
-    LeaseId, Outcome, QueueEntry, Reason, Response, ShardId, Timestamp, ToParse, UrlId, UrlVersion,
-    in_full,
+    Completion, ContentRecord, ExclusionRecord, HostCounts, HostId, HostKey, HostOverrides,
+    HostRecord, Lease, LeaseId, Outcome, QueueEntry, Reason, Response, ShardId, Timestamp, ToParse,
+    UrlId, UrlVersion, in_full,
 };
 use crate::world::World;
 
@@ -53,6 +55,8 @@ pub struct ShardArgs {
     /// An operator paused the crawl, or let it go on, since the node started: said while the shard
     /// was down, its store does not know.
     pub paused: Option<bool>,
+    /// The exclusions of the node (R5); `None` before it knows them: then the store does.
+    pub exclusions: Option<Vec<ExclusionRecord>>,
     /// An operator wants the crawl to come to its end.
     pub draining: bool,
     /// It grants when it is told to begin: waking hosts would slow the shards that still open.
@@ -77,6 +81,11 @@ pub struct Shard {
     pub(super) draining: bool,
     /// Other shards of the node are still being opened.
     pub(super) waits: bool,
+    /// R5: in force from the moment they are here.
+    pub(super) exclusions: Arc<Exclusions>,
+    /// Those that are gone, while their hosts are looked for; by number.
+    pub(super) lifting: BTreeMap<u64, Lifting>,
+    pub(super) lifted: u64,
     pub(super) closing: Closing,
     pub(super) alarm: Alarm<ShardMsg>,
     /// Domains are swept and leases looked through at most this often.
@@ -156,6 +165,8 @@ pub(super) struct Resident {
     pub(super) retiring: Option<Vec<HostMsg>>,
     /// Sleepers are being read.
     pub(super) sleepers_after: Option<Option<UrlId>>,
+    /// They are to be read once more, from the first on.
+    pub(super) sleepers_again: bool,
 }
 
 /// A host whose row is being read.
@@ -344,6 +355,7 @@ impl Shard {
     pub(super) fn tick(&mut self) {
         let now = self.now();
         self.alarm.rang();
+        self.end_exclusions(now);
         self.read_due();
         if now >= self.looked_at + LOOK_EVERY {
             self.looked_at = now;
@@ -365,6 +377,7 @@ impl Shard {
         if !self.due_reading && !self.draining {
             next = next.min(self.next_due.unwrap_or(next));
         }
+        next = next.min(self.exclusions.next_end().unwrap_or(next));
         if let Closing::Settling(_, deadline) = &self.closing {
             next = next.min(*deadline);
         }

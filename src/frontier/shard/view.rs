@@ -133,7 +133,8 @@ impl Shard {
         let asked = pages.iter().filter_map(|(host, pages)| {
             let resident = self.residents.get(host)?;
             let record = &resident.record;
-            let stopped = record.parked.is_some() || record.overrides.paused;
+            let shut = self.shut_out(&record.key).is_some();
+            let stopped = record.parked.is_some() || record.overrides.paused || shut;
             (resident.counts.queued > *pages && !stopped)
                 .then(|| record.next_allowed_at.max(record.site_wait_until.unwrap_or_default()))
         });
@@ -193,7 +194,7 @@ impl Shard {
         }
     }
 
-    fn show_wait(&mut self, host: HostId, parked: ParkedHost) {
+    pub(super) fn show_wait(&mut self, host: HostId, parked: ParkedHost) {
         if self.long_waits.len() < LONG_WAITS_MAX {
             self.long_waits.insert(host, parked);
         }

@@ -7,6 +7,7 @@ use super::machine::{HostMachine, RobotsAsking};
 use super::wishes::is_for_reservations;
 use crate::policy::backoff;
 use crate::policy::change::Change;
+use crate::policy::exclusion;
 use crate::policy::politeness::{Delay, delay_after};
 use crate::policy::retry::{AfterFailure, after_failure};
 use crate::policy::robots::{self, RobotsAnswer};
@@ -29,7 +30,8 @@ impl HostMachine {
         debug_assert_eq!(lease.entry.version, completion.version, "I5: the version of the lease");
         self.move_clock(now, &completion, effects);
         effects.changes.push(Change::Record {
-            at: completion.ended_at,
+            // Behind its grant, whatever the clocks of others say: what is in flight is read so.
+            at: completion.ended_at.max(lease.granted_at),
             lease: lease.id,
             row: Box::new(LedgerRow::Ended {
                 lease: lease.id,
@@ -95,6 +97,12 @@ impl HostMachine {
         completion: Completion,
         effects: &mut Effects,
     ) {
+        if is_excluded(&completion)
+            && let Some(found) = self.exclusions.find(&lease.entry.url, now.at)
+        {
+            // R5: cut or given up for an exclusion: no try, and it sleeps until that is gone.
+            return self.put_to_sleep(lease.entry, exclusion::reason(found), effects);
+        }
         effects.changes.push(Change::dequeue(&lease.entry));
         effects.dequeued += 1;
         if completion.outcome.is_retried() {
@@ -112,7 +120,7 @@ impl HostMachine {
         completion: Completion,
         effects: &mut Effects,
     ) {
-        let withdrawn = completion.reason == Some(Reason::Stopping);
+        let withdrawn = completion.reason == Some(Reason::Stopping) || is_excluded(&completion);
         if !withdrawn {
             lease.entry.attempts = lease.entry.attempts.saturating_add(1);
         }
@@ -290,6 +298,10 @@ impl HostMachine {
         effects: &mut Effects,
     ) {
         if let RobotsAsking::Away { hops, .. } = self.asking {
+            if is_excluded(&completion) {
+                // R5: nobody will ask for it, so to this host it is as good as gone.
+                return self.robots_failed(now, "it redirects to a host that is excluded", effects);
+            }
             self.robots_ended(now, hops, completion, effects);
         }
     }
@@ -348,6 +360,11 @@ fn tries(lease: &Lease, status: UrlStatus) -> u8 {
             lease.entry.attempts.saturating_add(1)
         }
     }
+}
+
+/// R5: an exclusion ended it.
+fn is_excluded(completion: &Completion) -> bool {
+    matches!(completion.reason, Some(Reason::Excluded { .. }))
 }
 
 /// Whether an exchange failed on our side: what the site would have said is not known.

@@ -1,6 +1,9 @@
 //! What goes into a host's machine and what comes out of it.
 
+use std::sync::Arc;
+
 use crate::policy::change::Change;
+use crate::policy::exclusion::Exclusions;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     Completion, CrawlUrl, DelaySource, HostKey, HostOverrides, Lease, LeaseId, QueueEntry, Reason,
@@ -42,6 +45,8 @@ pub enum HostEvent {
     Ordered(HostOverrides),
     /// The host's actor failed too often in a row (A1).
     Parked(Reason),
+    /// Other exclusions are in force (R5).
+    Excluded(Arc<Exclusions>),
 }
 
 /// A robots.txt hop that must obey another host's clock.

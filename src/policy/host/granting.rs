@@ -6,6 +6,7 @@ use super::completing::failed_visit;
 use super::effects::{Effects, Errand, Grant, OfferAnswer};
 use super::machine::{ERRANDS_MAX, HostMachine, Reading, RobotsAsking};
 use crate::policy::change::Change;
+use crate::policy::exclusion;
 use crate::policy::invariants;
 use crate::policy::politeness::{Delay, Politeness, delay_after};
 use crate::policy::robots::{Decision, RobotsState};
@@ -177,10 +178,15 @@ impl HostMachine {
         }
     }
 
-    /// The next URL that the rules allow; those they refuse go to sleep on the way (R2).
+    /// The next URL that the rules allow; those that they or an exclusion refuse go to sleep on the
+    /// way (R2, R5).
     fn next_page(&mut self, now: Moment, effects: &mut Effects) -> Next {
         let departure = self.departure(now);
         while let Some(entry) = self.window.pop(&self.settings.bands) {
+            if let Some(found) = self.exclusions.find(&entry.url, now.at) {
+                self.put_to_sleep(entry, exclusion::reason(found), effects);
+                continue;
+            }
             let path = entry.url.path_and_query();
             match self.robots.decide(departure, path, &self.settings.robots) {
                 Decision::Allow { .. } => return Next::Page(Box::new(entry)),
@@ -198,11 +204,12 @@ impl HostMachine {
         if self.window.is_exhausted() { Next::Nothing } else { Next::Load }
     }
 
-    fn put_to_sleep(&self, entry: QueueEntry, reason: Reason, effects: &mut Effects) {
+    pub(super) fn put_to_sleep(&self, entry: QueueEntry, reason: Reason, effects: &mut Effects) {
+        let excluded = matches!(reason, Reason::Excluded { .. });
         let visit = VisitRecord {
             version: entry.version,
             status: UrlStatus::Sleeping,
-            outcome: Some(Outcome::RobotsRefused),
+            outcome: (!excluded).then_some(Outcome::RobotsRefused),
             status_code: None,
             attempts: entry.attempts,
             last_fetched_at: None,

@@ -19,6 +19,7 @@ use super::effects::{Effects, Errand, HostEvent, OfferAnswer};
 use super::settings::HostSettings;
 use super::wishes::SiteWishesRead;
 use crate::policy::change::Change;
+use crate::policy::exclusion::Exclusions;
 use crate::policy::robots::{LongUnreachable, RobotsState};
 use crate::policy::window::{Window, WindowRequest, WindowRows};
 use crate::types::{
@@ -35,6 +36,8 @@ pub struct HostMachine {
     pub(super) id: HostId,
     pub(super) epoch: Epoch,
     pub(super) settings: Arc<HostSettings>,
+    /// R5: what of it is asked for no more.
+    pub(super) exclusions: Arc<Exclusions>,
     pub(super) record: HostRecord,
     pub(super) robots: RobotsState,
     /// What the host keeps back, where that was asked for (R6).
@@ -93,6 +96,8 @@ pub struct HostSeed {
     pub epoch: Epoch,
     /// The policy in force.
     pub settings: Arc<HostSettings>,
+    /// The exclusions in force (R5).
+    pub exclusions: Arc<Exclusions>,
     /// Its row.
     pub record: HostRecord,
     /// Its counts, to judge the snapshot's window.
@@ -131,6 +136,7 @@ impl HostMachine {
             id,
             epoch,
             settings,
+            exclusions,
             mut record,
             counts,
             robots,
@@ -161,6 +167,7 @@ impl HostMachine {
             id,
             epoch,
             settings,
+            exclusions,
             record,
             robots,
             reservations,
@@ -207,6 +214,12 @@ impl HostMachine {
             HostEvent::TimerRang => self.expire(now, &mut effects),
             HostEvent::Ordered(overrides) => self.ordered(overrides),
             HostEvent::Parked(reason) => self.record.parked = Some(reason),
+            HostEvent::Excluded(exclusions) => {
+                // R5: what slept for a rule that is gone is judged again.
+                let key = &self.record.key;
+                effects.wake_sleepers = self.exclusions.is_lifted_for(key, &exclusions);
+                self.exclusions = exclusions;
+            }
         }
         self.note_record(&before, &mut effects);
         effects

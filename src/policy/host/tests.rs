@@ -4,6 +4,7 @@ use crate::policy::host::{HostEvent, OfferAnswer};
 use crate::types::{DelaySource, HostOverrides, LeaseKind, Outcome, Reason, UrlStatus};
 
 mod bench;
+mod exclusions;
 mod laws;
 mod revisits;
 mod robots;

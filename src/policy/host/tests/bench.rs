@@ -422,6 +422,7 @@ fn seed(
         id: record.key.id(),
         epoch: Epoch(1),
         settings: Arc::clone(settings),
+        exclusions: Arc::default(),
         record,
         counts,
         robots: RobotsState::Unfetched,

@@ -1,0 +1,32 @@
+//! `GET /v1/why`: why a URL was, will be or will not be fetched (B1).
+
+use axum::Json;
+use axum::response::IntoResponse as _;
+
+use super::hosts::{READ_DEADLINE, ask_owner};
+use super::problem::{Kind, Problem};
+use super::router::{Call, Handled};
+use super::state::Silence;
+use crate::policy::why::{Judged, explain, no_url};
+use crate::protocol::{DiscoveryMsg, ShardMsg};
+use crate::types::CrawlUrl;
+
+/// `GET /v1/why`.
+pub(super) async fn show(call: Call) -> Handled {
+    let given = call.query.text("url").unwrap_or_default();
+    let url = match CrawlUrl::parse(given) {
+        Ok(url) => url,
+        // It is a verdict like any other: the question was right.
+        Err(reason) => return Ok(Json(no_url(given, &reason)).into_response()),
+    };
+    let (asked, host) = (url.clone(), url.host_key());
+    let facts = ask_owner(&call.state, &host, READ_DEADLINE, |port| ShardMsg::Why(asked, port));
+    let facts = facts.await?.map_err(|why| Problem::new(Kind::Unavailable, why))?;
+    let depth = facts.view.as_ref().map_or(0, |view| view.record.depth);
+    let silent = |silence| Problem::silent("discovery", silence);
+    let discovery = call.state.discovery().ok_or_else(|| silent(Silence::Gone))?;
+    let asked = url.clone();
+    let judge = |port| DiscoveryMsg::Judge(asked, depth, port);
+    let judged: Judged = call.state.ask(&discovery, READ_DEADLINE, judge).await.map_err(silent)?;
+    Ok(Json(explain(&url, &judged, &facts)).into_response())
+}

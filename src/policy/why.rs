@@ -1,0 +1,500 @@
+//! B1: why a URL was, will be or will not be fetched, from plain facts.
+//!
+//! The steps are those a URL passes on its way, in their order; each says what it looked at and how
+//! it came out. The verdict is that of the first step that decides. A time is only expected where
+//! nothing holds the URL whose end nobody knows.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::exclusion;
+use super::normalise::recognised;
+use super::robots::Decision;
+use super::window::{BANDS, Window, WindowRequest, WindowRows};
+use crate::types::{
+    CrawlUrl, ExclusionRecord, HostRecord, Reason, Timestamp, UrlId, UrlStatus, UrlView,
+    VisitRecord,
+};
+
+/// Rows of each band that are looked at for a place in the queue.
+pub const PLACES_LOOKED_AT: u16 = 1000;
+
+/// How a URL stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It was, and may be again.
+    Fetched,
+    /// It will be when its turn comes, or its request is on the way.
+    Queued,
+    /// Something holds it that ends.
+    Waiting,
+    /// It will not be while that rule holds.
+    Refused,
+    /// Given up after too many tries.
+    Dead,
+    /// Nothing has named it, and nothing would refuse it.
+    Unknown,
+}
+
+/// How one step came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepResult {
+    /// Nothing stands in the way here.
+    Pass,
+    /// It has to wait.
+    Wait,
+    /// It is refused.
+    Refuse,
+}
+
+/// One step of the trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its name.
+    pub step: String,
+    /// The rule that decided, as written where it is written somewhere.
+    pub rule: Option<String>,
+    /// What was looked at.
+    pub value: Option<String>,
+    /// How it came out.
+    pub result: StepResult,
+    /// One phrase.
+    pub reason: Option<String>,
+}
+
+/// The answer to `GET /v1/why`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Why {
+    /// As asked.
+    pub url: String,
+    /// The form by which it is recognised; `None` where it is no URL that can be fetched.
+    pub normalised: Option<String>,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// When it will probably be sent; `None` where nobody can say.
+    pub expected_at: Option<Timestamp>,
+    /// One sentence.
+    pub reason: String,
+    /// The steps in their order.
+    pub trace: Vec<Step>,
+}
+
+/// What the scope and the trap rules say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Why it does not belong to the crawl.
+    pub scope: Option<Reason>,
+    /// Why its form looks like a trap.
+    pub trap: Option<Reason>,
+}
+
+/// What its shard knows.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// When it was asked.
+    pub now: Timestamp,
+    /// The exclusion that covers it.
+    pub exclusion: Option<ExclusionRecord>,
+    /// What robots.txt says now.
+    pub robots: Decision,
+    /// The line of robots.txt that allows it, as written.
+    pub allowed_by: Option<String>,
+    /// The URL and its last visit, where it is known.
+    pub view: Option<UrlView>,
+    /// Its host, where it is known.
+    pub host: Option<HostFacts>,
+    /// Its place in its host's queue, where it stands there.
+    pub place: Option<Place>,
+    /// What holds the whole crawl: paused, stopping, its caps.
+    pub crawl: Option<Reason>,
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug)]
+pub struct HostFacts {
+    /// Its row, as its actor has it.
+    pub record: HostRecord,
+    /// Requests a day.
+    pub budget: u64,
+    /// The least delay between two requests.
+    pub min_delay: Duration,
+    /// What its domain says of a request at the host's time.
+    pub domain: Option<Reason>,
+    /// What its actor waits for, where it has one.
+    pub waits_for: Option<Reason>,
+}
+
+/// A place in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// So many URLs come before it; at least so many where it was not found among those looked at.
+    pub before: u64,
+    /// It was found.
+    pub found: bool,
+}
+
+/// The place of an entry, by the turns of the bands; `None` where it is not in the queue.
+pub fn place(
+    id: UrlId,
+    rows: WindowRows,
+    weights: &[u8; BANDS],
+    granted: &BTreeSet<UrlId>,
+) -> Option<Place> {
+    let request = WindowRequest { after: [None; BANDS], limit: [PLACES_LOOKED_AT; BANDS] };
+    let all = rows.exhausted.iter().all(|exhausted| *exhausted);
+    let mut window = Window::default();
+    window.load(&request, rows, |entry| granted.contains(&entry));
+    let mut before = 0;
+    while let Some(entry) = window.pop(weights) {
+        if entry.id == id {
+            return Some(Place { before, found: true });
+        }
+        before += 1;
+    }
+    (!all).then_some(Place { before, found: false })
+}
+
+/// The answer for text that is no URL.
+pub fn no_url(given: &str, reason: &Reason) -> Why {
+    let told = reason.to_string();
+    let step = Step { value: Some(given.to_owned()), ..refuses("normalise", None, told.clone()) };
+    Why {
+        url: given.to_owned(),
+        normalised: None,
+        verdict: Verdict::Refused,
+        expected_at: None,
+        reason: told,
+        trace: vec![step],
+    }
+}
+
+/// The answer for a URL.
+pub fn explain(url: &CrawlUrl, judged: &Judged, facts: &Facts) -> Why {
+    let (verdict, reason, expected_at) = verdict(judged, facts);
+    let known = facts.view.is_some();
+    let trace = vec![
+        passes("normalise", None, Some(recognised(url).into_owned()), None),
+        judged_step("scope", judged.scope.as_ref(), known),
+        exclusion_step(facts),
+        robots_step(url, facts),
+        judged_step("template", judged.trap.as_ref(), known),
+        budget_step(facts),
+        retry_step(facts),
+        queue_step(facts),
+        clock_step(facts),
+    ];
+    Why {
+        url: url.to_string(),
+        normalised: Some(recognised(url).into_owned()),
+        verdict,
+        expected_at,
+        reason,
+        trace,
+    }
+}
+
+type Decided = (Verdict, String, Option<Timestamp>);
+
+fn verdict(judged: &Judged, facts: &Facts) -> Decided {
+    let Some(view) = &facts.view else { return of_unknown(judged, facts) };
+    if view.lease.is_some() {
+        let told = "its request is granted, on the way or being answered".to_owned();
+        return (Verdict::Queued, told, None);
+    }
+    let refused = refusal(facts);
+    let Some(visit) = &view.visit else { return of_queued(facts, refused) };
+    let due = visit.next_fetch_at;
+    let again = due.filter(|at| *at > facts.now).or_else(|| expected(facts));
+    match (visit.status, refused) {
+        (UrlStatus::Dead, _) => (Verdict::Dead, said(visit, "given up"), None),
+        (UrlStatus::Fetched | UrlStatus::Gone, refused) => {
+            (Verdict::Fetched, fetched(visit), again.filter(|_| refused.is_none()))
+        }
+        (UrlStatus::Sleeping, Some(refused)) => (Verdict::Refused, refused.to_string(), None),
+        (UrlStatus::Sleeping, None) => (Verdict::Refused, said(visit, "refused"), None),
+        (UrlStatus::Retrying, None) if due.is_some_and(|at| at > facts.now) => {
+            (Verdict::Waiting, retried(visit), again)
+        }
+        (UrlStatus::Retrying | UrlStatus::Queued, refused) => of_queued(facts, refused),
+    }
+}
+
+fn of_unknown(judged: &Judged, facts: &Facts) -> Decided {
+    let scope = judged.scope.clone();
+    match scope.or_else(|| refusal(facts)).or_else(|| judged.trap.clone()) {
+        Some(reason) => (Verdict::Refused, reason.to_string(), None),
+        None => {
+            let told = "nothing has named it so far; it belongs to the crawl and would be taken";
+            (Verdict::Unknown, told.to_owned(), None)
+        }
+    }
+}
+
+/// What refuses a URL whether it is known or not.
+fn refusal(facts: &Facts) -> Option<Reason> {
+    let excluded = facts.exclusion.as_ref().map(exclusion::reason);
+    excluded.or_else(|| match &facts.robots {
+        Decision::Refuse(reason) => Some(reason.clone()),
+        Decision::Allow { .. } | Decision::NeedsFetch | Decision::Wait { .. } => None,
+    })
+}
+
+fn of_queued(facts: &Facts, refused: Option<Reason>) -> Decided {
+    if let Some(reason) = refused {
+        return (Verdict::Refused, reason.to_string(), None);
+    }
+    if let Some(reason) = hold(facts) {
+        let expected = ends_by_itself(&reason).then(|| expected(facts)).flatten();
+        return (Verdict::Waiting, reason.to_string(), expected);
+    }
+    let expected = expected(facts);
+    match facts.place {
+        Some(Place { before: 0, found: true }) | None => match clock(facts) {
+            Some(reason) => (Verdict::Waiting, reason.to_string(), expected),
+            None => (Verdict::Queued, "it is next of its host".to_owned(), expected),
+        },
+        Some(place) => (Verdict::Queued, before(place), expected),
+    }
+}
+
+/// What holds a queued URL beside its host's own clock and queue.
+fn hold(facts: &Facts) -> Option<Reason> {
+    let host = facts.host.as_ref();
+    let parked = host.and_then(|host| host.record.parked.clone());
+    let paused = host.filter(|host| host.record.overrides.paused).map(|_| Reason::Paused);
+    let asked = host.and_then(|host| host.record.site_wait_until);
+    let asked = asked.filter(|until| *until > facts.now);
+    let robots = match &facts.robots {
+        Decision::Wait { reason, .. } => Some(reason.clone()),
+        Decision::Allow { .. } | Decision::Refuse(_) | Decision::NeedsFetch => None,
+    };
+    let own = facts.crawl.clone().or(parked).or(paused);
+    let asked = asked.map(|until| Reason::SiteAskedToWait { until });
+    own.or(asked).or(robots).or_else(|| hindrance(facts)).or_else(|| budget(facts))
+}
+
+/// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
+fn hindrance(facts: &Facts) -> Option<Reason> {
+    let needed = matches!(facts.robots, Decision::NeedsFetch);
+    let waits = facts.host.as_ref().and_then(|host| host.waits_for.clone()).filter(|_| needed)?;
+    let ordinary = waits.until().is_some()
+        || matches!(waits, Reason::RobotsNeeded | Reason::InFlight | Reason::PageCap { .. });
+    (!ordinary).then_some(waits)
+}
+
+/// Whether the end of a hold is known, and the URL goes on then.
+fn ends_by_itself(reason: &Reason) -> bool {
+    matches!(reason, Reason::SiteAskedToWait { .. } | Reason::DailyBudget { .. })
+}
+
+/// The host's clock or its domain's, where it still runs.
+fn clock(facts: &Facts) -> Option<Reason> {
+    let host = facts.host.as_ref()?;
+    let (until, set_by) = (host.record.next_allowed_at, host.record.set_by);
+    let own = (until > facts.now).then_some(Reason::HostClock { until, set_by });
+    own.or_else(|| host.domain.clone())
+}
+
+fn budget(facts: &Facts) -> Option<Reason> {
+    let host = facts.host.as_ref()?;
+    let used = used_today(host, facts.now) >= host.budget;
+    let until = facts.now.next_day();
+    let own = used.then_some(Reason::DailyBudget { max: host.budget, until });
+    let domain = host.domain.clone();
+    own.or(domain.filter(|reason| matches!(reason, Reason::DailyBudget { .. })))
+}
+
+fn used_today(host: &HostFacts, now: Timestamp) -> u64 {
+    if host.record.budget_day == now.day() { host.record.requests_today } else { 0 }
+}
+
+/// The host's next time, and one delay for each that comes before; `None` where the place is not
+/// known or the day's budget ends before.
+fn expected(facts: &Facts) -> Option<Timestamp> {
+    let (host, place) = (facts.host.as_ref()?, facts.place.filter(|place| place.found)?);
+    let robots = u64::from(matches!(facts.robots, Decision::NeedsFetch));
+    let before = place.before + robots;
+    let used_up = budget(facts);
+    let left = host.budget.saturating_sub(used_today(host, facts.now));
+    if used_up.is_none() && before >= left {
+        return None;
+    }
+    let delay = host.record.delay.max(host.min_delay);
+    let held = hold(facts).and_then(|reason| reason.until());
+    let clock = clock(facts).and_then(|reason| reason.until());
+    let first = facts.now.max(held.unwrap_or_default()).max(clock.unwrap_or_default());
+    let span = delay.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX));
+    Some(first + span)
+}
+
+// The steps.
+
+fn passes(step: &str, rule: Option<String>, value: Option<String>, reason: Option<String>) -> Step {
+    Step { step: step.to_owned(), rule, value, result: StepResult::Pass, reason }
+}
+
+fn refuses(step: &str, rule: Option<String>, reason: String) -> Step {
+    let (step, result) = (step.to_owned(), StepResult::Refuse);
+    Step { step, rule, value: None, result, reason: Some(reason) }
+}
+
+/// Scope and traps bind what is not known yet; what was admitted once stays.
+fn judged_step(step: &str, refused: Option<&Reason>, known: bool) -> Step {
+    let Some(reason) = refused else { return passes(step, None, None, None) };
+    let rule = rule_of(reason);
+    match known {
+        false => refuses(step, rule, reason.to_string()),
+        true => {
+            let told = format!("{reason}; it was admitted before, so this does not hold it");
+            passes(step, rule, None, Some(told))
+        }
+    }
+}
+
+/// The rule that a reason carries.
+fn rule_of(reason: &Reason) -> Option<String> {
+    if let Reason::OutOfScope { rule } | Reason::ExcludedByScope { rule } | Reason::Trap { rule } =
+        reason
+    {
+        return Some(rule.clone());
+    }
+    None
+}
+
+fn exclusion_step(facts: &Facts) -> Step {
+    let Some(record) = &facts.exclusion else { return passes("exclusion", None, None, None) };
+    let why = record.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let until = record.until.map(|until| format!(" until {until}")).unwrap_or_default();
+    let told = format!("excluded{until}{why}");
+    Step { value: Some(record.id.clone()), ..refuses("exclusion", Some(record.rule.clone()), told) }
+}
+
+fn robots_step(url: &CrawlUrl, facts: &Facts) -> Step {
+    let value = Some(url.path_and_query().to_owned());
+    let text = |line: u32, rule: &str| format!("line {line}: {rule}");
+    match &facts.robots {
+        Decision::Allow { line } => {
+            let rule = line.map(|line| text(line, facts.allowed_by.as_deref().unwrap_or_default()));
+            let none = rule.is_none().then(|| "no rule of robots.txt refuses it".to_owned());
+            passes("robots", rule, value, none)
+        }
+        Decision::Refuse(reason) => {
+            let rule = if let Reason::RobotsDisallow { line, rule } = reason {
+                Some(text(*line, rule))
+            } else {
+                None
+            };
+            Step { value, ..refuses("robots", rule, reason.to_string()) }
+        }
+        Decision::NeedsFetch => {
+            let told = Reason::RobotsNeeded.to_string();
+            Step { result: StepResult::Wait, ..passes("robots", None, value, Some(told)) }
+        }
+        Decision::Wait { reason, until } => {
+            let told = format!("{reason}; asked for again at {until}");
+            Step { result: StepResult::Wait, ..passes("robots", None, value, Some(told)) }
+        }
+    }
+}
+
+fn budget_step(facts: &Facts) -> Step {
+    let Some(host) = &facts.host else { return no_host("budget") };
+    let used = used_today(host, facts.now);
+    let value = Some(format!("{used} of {} requests today", host.budget));
+    let held = budget(facts).or_else(|| facts.crawl.clone());
+    let result = if held.is_some() { StepResult::Wait } else { StepResult::Pass };
+    Step { result, ..passes("budget", None, value, held.map(|reason| reason.to_string())) }
+}
+
+fn retry_step(facts: &Facts) -> Step {
+    let Some(view) = &facts.view else {
+        return passes("retry", None, None, Some("it is not known".to_owned()));
+    };
+    let Some(visit) = &view.visit else {
+        return passes("retry", None, Some("never tried".to_owned()), None);
+    };
+    let value = Some(format!("{} tries", visit.attempts));
+    let later = visit.next_fetch_at.is_some_and(|at| at > facts.now);
+    let (result, told) = match visit.status {
+        UrlStatus::Dead => (StepResult::Refuse, said(visit, "given up")),
+        UrlStatus::Retrying if later => (StepResult::Wait, retried(visit)),
+        UrlStatus::Retrying => (StepResult::Pass, "its next try is due".to_owned()),
+        UrlStatus::Fetched | UrlStatus::Gone if later => (StepResult::Wait, fetched(visit)),
+        UrlStatus::Fetched | UrlStatus::Gone => (StepResult::Pass, fetched(visit)),
+        UrlStatus::Sleeping => (StepResult::Refuse, said(visit, "sleeping")),
+        UrlStatus::Queued => (StepResult::Pass, "never tried".to_owned()),
+    };
+    Step { result, ..passes("retry", None, value, Some(told)) }
+}
+
+fn queue_step(facts: &Facts) -> Step {
+    let leased = facts.view.as_ref().is_some_and(|view| view.lease.is_some());
+    let (value, told, waits) = match facts.place {
+        _ if leased => (None, "granted".to_owned(), false),
+        Some(place) => {
+            let least = if place.found { "" } else { "at least " };
+            (Some(format!("{least}{} before it", place.before)), before(place), place.before > 0)
+        }
+        None => (None, "it is not in the queue".to_owned(), false),
+    };
+    let result = if waits { StepResult::Wait } else { StepResult::Pass };
+    Step { result, ..passes("queue_position", None, value, Some(told)) }
+}
+
+fn clock_step(facts: &Facts) -> Step {
+    let Some(host) = &facts.host else { return no_host("host_clock") };
+    let record = &host.record;
+    let asked = record.site_wait_until.filter(|until| *until > facts.now);
+    let asked = asked.map(|until| Reason::SiteAskedToWait { until });
+    let stopped = record.parked.clone();
+    let paused = record.overrides.paused.then_some(Reason::Paused);
+    let held = stopped.or(paused).or(asked).or_else(|| clock(facts));
+    let result = if held.is_some() { StepResult::Wait } else { StepResult::Pass };
+    let delay = record.delay.max(host.min_delay);
+    let rule = Some(format!("{delay:?} between requests, set by {}", record.set_by));
+    let value = Some(record.next_allowed_at.to_string());
+    Step { result, ..passes("host_clock", rule, value, held.map(|reason| reason.to_string())) }
+}
+
+fn no_host(step: &str) -> Step {
+    passes(step, None, None, Some("its host is not known".to_owned()))
+}
+
+// Phrases.
+
+fn before(place: Place) -> String {
+    match place {
+        Place { before: 0, found: true } => "it is next of its host".to_owned(),
+        Place { before: 1, found: true } => "one URL of its host comes first".to_owned(),
+        Place { before, found: true } => format!("{before} URLs of its host come first"),
+        Place { before, found: false } => format!("more than {before} URLs of its host come first"),
+    }
+}
+
+fn fetched(visit: &VisitRecord) -> String {
+    let at = visit.last_fetched_at.map(|at| format!(" at {at}")).unwrap_or_default();
+    let status = visit.status_code.map(|code| format!(" with status {code}")).unwrap_or_default();
+    let due = visit.next_fetch_at.map(|due| format!(", due again at {due}")).unwrap_or_default();
+    let why = visit.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("fetched{at}{status}{due}{why}")
+}
+
+fn retried(visit: &VisitRecord) -> String {
+    let until = visit.next_fetch_at.unwrap_or_default();
+    let (outcome, attempts) = (visit.outcome, visit.attempts);
+    match outcome {
+        Some(outcome) => Reason::Retry { until, outcome, attempts }.to_string(),
+        None => format!("tried again at {until}"),
+    }
+}
+
+fn said(visit: &VisitRecord, otherwise: &str) -> String {
+    visit.reason.as_ref().map_or_else(|| otherwise.to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests;
