@@ -1,7 +1,7 @@
 //! What `scope.include` and `scope.exclude` say: rules as written, and files of them.
 //!
-//! A file has one rule a line, in the spelling of the configuration but for `file:`. It is read line
-//! by line, and of its text only the rules stay: a million of them are a list like any other.
+//! A file has one rule a line, in the spelling of the configuration but for `file:`. It is read
+//! line by line, and of its text only the rules stay: a million of them are a list like any other.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -120,9 +120,14 @@ mod tests {
     use super::*;
     use crate::types::CrawlUrl;
 
-    fn read(text: &[u8]) -> Result<RuleSet, Vec<String>> {
+    fn written(text: &[u8]) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text).unwrap();
+        file
+    }
+
+    fn read(text: &[u8]) -> Result<RuleSet, Vec<String>> {
+        let file = written(text);
         let path = file.path().display().to_string();
         let mut faults = Vec::new();
         let set = rules("scope.include", &[format!("file:{path}")], &mut faults);
@@ -179,7 +184,8 @@ mod tests {
         let mut text = String::new();
         for n in 0..250_000 {
             text.push_str(&format!(
-                "host:h{n}.test\ndomain:d{n}.example\nsurt:com,s{n},)/p\n# a remark\nhost:p{n}.test:81\n"
+                "host:h{n}.test\ndomain:d{n}.example\nsurt:com,s{n},)/p\n# a remark\n\
+                 host:p{n}.test:81\n"
             ));
         }
         assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 1_000_000);
