@@ -1,7 +1,8 @@
 //! What scope rules cost in memory: `cargo run --example scope_rules -- 1000000`.
 //!
-//! As many lines as asked for, host, domain and SURT in turn, are read as a `file:` rule reads them,
-//! and looked up. The figures are the resident memory of this process before and after (Linux).
+//! As many lines as asked for, host, domain and SURT in turn, are read as a `file:` rule reads
+//! them, and looked up. The figures are the resident memory of this process before and after
+//! (Linux).
 #![expect(clippy::print_stdout, reason = "an example speaks to its reader")]
 
 use anyhow::Context as _;
