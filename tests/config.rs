@@ -159,7 +159,7 @@ fn all_faults_are_named_at_once_each_with_what_would_do() {
         shards = 5000
         bands = [8, 4, 0, 1]
         [scope]
-        include = ["domain:example.org", "host:example.org"]
+        include = ["domain:example.org", "name:example.org"]
         follow_links = ["a", "ifram"]
         [admin]
         listen = "localhost:8070"

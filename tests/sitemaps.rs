@@ -88,3 +88,37 @@ async fn what_only_lists_name_is_found_and_nothing_else() {
     let item = &page("/feed")["links"][0];
     assert_eq!((&item["kind"], &item["text"]), (&"feed".into(), &"News".into()));
 }
+
+/// Each index names the next, for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_without_end_ends_and_what_is_left_out_is_said() {
+    let endless = |request: &Request| {
+        let next = request.path.len();
+        match request.path.as_str() {
+            "/robots.txt" => Reply::text("Sitemap: /i\n"),
+            "/" => Reply::html("<p>front"),
+            _ => xml(&format!(
+                "<sitemapindex><sitemap><loc>/{}</loc></sitemap>\
+                 <sitemap><loc>http://elsewhere.test/{next}</loc></sitemap></sitemapindex>",
+                "i".repeat(next)
+            )),
+        }
+    };
+    let site = Site::start(endless).await;
+    let home = Home::local();
+    let told = home.run(&["crawl", &site.url("/"), "--json"], 60).await.expect(0).json();
+    assert_eq!(told["ended"], "done", "{told}");
+    let asked: BTreeSet<String> = site.paths().into_iter().collect();
+    let expected = ["/", "/i", "/ii", "/iii", "/iiii", "/iiiii", "/robots.txt"];
+    assert_eq!(asked, expected.map(str::to_owned).into());
+
+    let pages = data::pages(&home.data());
+    let reasons = |path: &str| {
+        let page = pages.iter().find(|page| page["url"] == site.url(path)).unwrap();
+        page["reason"].clone()
+    };
+    let foreign = "1 left out: a sitemap may only name URLs of its own host";
+    assert_eq!(reasons("/i"), serde_json::json!([foreign]));
+    let nested = "1 left out: more than 4 sitemaps in a row";
+    assert_eq!(reasons("/iiiii"), serde_json::json!([foreign, nested]));
+}

@@ -26,7 +26,7 @@ section! {
         /// seeds alone; `"any"`: everything.
         mode: ScopeMode = ScopeMode::Host;
         /// Rules that take URLs in although the mode would not: `"surt:…"`, `"domain:…"`,
-        /// `"regex:…"`, `"file:PATH"` with one rule a line.
+        /// `"host:…"`, `"regex:…"`, `"file:PATH"` with one rule a line.
         include: Vec<String> = Vec::new(), each(|rule| is_rule(rule), RULE);
         /// Rules that leave URLs out, stronger than `include`.
         exclude: Vec<String> = Vec::new(), each(|rule| is_rule(rule), RULE);
@@ -54,12 +54,12 @@ impl Checked for Scope {}
 
 /// What [`is_rule`] wants.
 pub(super) const RULE: &str =
-    "that begins with surt:, domain:, regex: or file: and says something behind it";
+    "that begins with surt:, domain:, host:, regex: or file: and says something behind it";
 
 /// Whether a rule is of a known kind; what stands behind the kind is checked by its compiler.
 pub(super) fn is_rule(rule: &str) -> bool {
     let (kind, behind) = rule.split_once(':').unwrap_or_default();
-    matches!(kind, "surt" | "domain" | "regex" | "file") && !behind.trim().is_empty()
+    matches!(kind, "surt" | "domain" | "host" | "regex" | "file") && !behind.trim().is_empty()
 }
 
 section! {

@@ -89,7 +89,7 @@ impl Actor for DiscoveryActor {
         args: DiscoveryArgs,
     ) -> Result<DiscoveryState, ActorProcessingErr> {
         let settings = Arc::clone(&args.settings.borrow());
-        let scope = Scope::new(settings.scope.clone(), &roots(&args.seeded))?;
+        let scope = Scope::new(settings.scope.clone(), &roots(&args.seeded));
         let alarm = Alarm::new(Arc::clone(&args.world.clock), me, || DiscoveryMsg::Tick);
         Ok(DiscoveryState {
             settings: args.settings,
@@ -175,6 +175,7 @@ impl DiscoveryState {
         let settings = Arc::clone(&self.settings.borrow());
         let mut parts = BTreeMap::new();
         let mut offered = 0;
+        let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
         for link in std::mem::take(&mut page.links) {
             self.view.judged += 1;
             match judge::link(link, &page.row, &mut self.scope, &settings, now) {
@@ -185,8 +186,21 @@ impl DiscoveryState {
                     offered += 1;
                     self.put(&mut parts, candidate, 0);
                 }
-                Err(_) => self.view.refused += 1,
+                Err(reason) => {
+                    self.view.refused += 1;
+                    // P3: what a sitemap may not name is said in its record.
+                    if matches!(reason, Reason::ForeignEntry | Reason::NestedSitemaps { .. }) {
+                        *left_out.entry(reason.to_string()).or_default() += 1;
+                    }
+                }
             }
+        }
+        for (what, count) in left_out {
+            let reason = Reason::LeftOut { count, what };
+            if let Some(document) = &mut page.document {
+                document.reason.push(reason.to_string());
+            }
+            page.reasons.push(reason);
         }
         self.view.offered += u64::from(offered);
         self.ask(me, parts, Then::Publish(page, offered));
@@ -282,7 +296,7 @@ impl DiscoveryState {
 
     fn reload(&mut self) -> Result<(), ActorProcessingErr> {
         let settings = Arc::clone(&self.settings.borrow());
-        self.scope = Scope::new(settings.scope.clone(), &roots(&self.seeded))?;
+        self.scope = Scope::new(settings.scope.clone(), &roots(&self.seeded));
         Ok(())
     }
 

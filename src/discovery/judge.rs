@@ -1,6 +1,7 @@
 //! Whether a URL becomes a candidate, and where it will stand in its host's queue.
 
 use super::settings::DiscoverySettings;
+use super::steps::{LISTS_MAX, Steps};
 use crate::policy::normalise;
 use crate::policy::scope::Scope;
 use crate::policy::traps::trap;
@@ -125,8 +126,9 @@ pub(super) fn link(
         return Err(Reason::NoFollow);
     }
     // H2: a redirect is no step deeper, but one more in its chain.
-    let (depth, redirects) = match link.kind {
-        LinkKind::Redirect => (page.depth, page.redirects.saturating_add(1)),
+    let came = Steps::of(page.redirects);
+    let (depth, steps) = match link.kind {
+        LinkKind::Redirect => (page.depth, came.redirected()),
         LinkKind::A
         | LinkKind::Area
         | LinkKind::Frame
@@ -139,14 +141,17 @@ pub(super) fn link(
         | LinkKind::Media
         | LinkKind::Form
         | LinkKind::Cite
-        | LinkKind::Feed => (page.depth.saturating_add(1), 0),
+        | LinkKind::Feed => (page.depth.saturating_add(1), Steps::default()),
         // An index and its sitemaps are one list: what they name is one step away, no more.
-        LinkKind::Sitemap => (page.depth.max(SITEMAP_DEPTH), 0),
+        LinkKind::Sitemap => (page.depth.max(SITEMAP_DEPTH), came.listed()),
     };
     if link.kind == LinkKind::Sitemap && !is_own_entry(&link.url, page) {
         return Err(Reason::ForeignEntry);
     }
-    if redirects > settings.max_redirects {
+    if steps.lists > LISTS_MAX {
+        return Err(Reason::NestedSitemaps { max: LISTS_MAX });
+    }
+    if steps.redirects > settings.max_redirects {
         return Err(Reason::TooManyRedirects { max: settings.max_redirects });
     }
     // A seed that redirects has moved: where it leads belongs to the crawl like the seed itself.
@@ -161,7 +166,7 @@ pub(super) fn link(
         depth,
         band: band_of_depth(depth),
         order: order(depth, now),
-        redirects,
+        redirects: steps.byte(),
         discovered_from: Some(page.url.clone()),
         discovered_at: now,
     };
@@ -180,17 +185,20 @@ fn candidate(record: UrlRecord, is_seed: bool) -> Candidate {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     use super::*;
     use crate::policy::scope::{ScopeMode, ScopeSettings};
     use crate::types::{ArchivePointer, HostId, UrlId, UrlVersion};
 
+    mod chains;
+
     fn settings() -> DiscoverySettings {
         DiscoverySettings {
             scope: ScopeSettings {
                 mode: ScopeMode::Host,
-                include: Vec::new(),
-                exclude: Vec::new(),
+                include: Arc::default(),
+                exclude: Arc::default(),
                 max_depth: 3,
                 max_url_length: 200,
             },
@@ -219,7 +227,7 @@ mod tests {
 
     fn scope(settings: &DiscoverySettings) -> Scope {
         let seeds = [CrawlUrl::parse("http://a.test/").unwrap()];
-        Scope::new(settings.scope.clone(), &seeds).unwrap()
+        Scope::new(settings.scope.clone(), &seeds)
     }
 
     fn found(target: &str, kind: LinkKind, nofollow: bool) -> FoundLink {

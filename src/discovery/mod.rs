@@ -5,6 +5,7 @@
 //! [`crate::types::Reason`] and is counted; nothing is awaited per URL.
 
 mod settings;
+mod steps;
 mod judge;
 mod actor;
 

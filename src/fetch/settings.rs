@@ -22,10 +22,18 @@ pub struct FetchSettings {
     pub wanted: Wanted,
 }
 
+/// Where every host has its rules.
+const ROBOTS_PATH: &str = "/robots.txt";
 /// Codings that the parser can undo.
 const PAGE_CODINGS: &str = "gzip, deflate, zstd";
 /// Codings that are undone for robots.txt.
 const ROBOTS_CODINGS: &str = "gzip, deflate";
+
+/// R3: a Sitemap line of a robots.txt named it.
+fn is_named_by_robots(lease: &Lease) -> bool {
+    let from = lease.entry.discovered_from.as_ref();
+    from.is_some_and(|from| from.path_and_query() == ROBOTS_PATH)
+}
 
 impl FetchSettings {
     /// The request of a lease, to be sent at `now`: its headers, and limits cut so that no answer
@@ -36,6 +44,8 @@ impl FetchSettings {
         let left = lease.expires_at.since(now);
         let limits = self.limits_of(&lease.kind, left);
         let wanted = match lease.kind {
+            // P3: what a Sitemap line names is a sitemap by that, whatever its type and name.
+            LeaseKind::Page if is_named_by_robots(lease) => Wanted::everything(),
             LeaseKind::Page => self.wanted.clone(),
             LeaseKind::Robots { .. } => Wanted::everything(),
         };

@@ -73,6 +73,17 @@ pub enum NodeError {
         /// What the directory has.
         found: u16,
     },
+    /// The data directory recognises URLs by another form than this build (D1).
+    #[error(
+        "this data directory recognises URLs by form {found}, and this build by form {known}: it \
+         would take known URLs for new ones"
+    )]
+    Form {
+        /// What this build makes.
+        known: u16,
+        /// What the directory has.
+        found: u16,
+    },
     /// The coordinator does not answer.
     #[error("failed to take the shards: {0}")]
     Coordinator(String),

@@ -5,6 +5,7 @@
 
 mod error;
 mod memory;
+mod rules;
 mod settings;
 mod plan;
 mod part;
@@ -73,7 +74,7 @@ pub struct NodeOptions {
 /// the order of `config/default.toml`.
 pub fn check(config: &Config) -> Vec<NodeError> {
     let mut faults: Vec<NodeError> = settings::extractors(config).filter_map(Result::err).collect();
-    faults.extend(settings::scope_rules(config).err().into_iter().flatten());
+    faults.extend(rules::scope_rules(config).err().into_iter().flatten());
     faults.extend(settings::archive(config).err());
     faults.extend(settings::coordinator(config).err());
     faults.extend(settings::output_faults(config));

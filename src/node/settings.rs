@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::NodeError;
 use super::memory::MemoryPlan;
+use super::rules::scope_rules;
 use crate::admin::{AdminSettings, Token};
 use crate::archive::{ArchiveFormat, ArchiveSettings, CrawlerInfo};
 use crate::cluster::SingleNode;
@@ -27,7 +27,7 @@ use crate::policy::politeness::Politeness;
 use crate::policy::quota::QuotaRules;
 use crate::policy::retry::Retries;
 use crate::policy::robots::{LongUnreachable, RobotsSettings};
-use crate::policy::scope::{RuleSet, ScopeMode, ScopeRule, ScopeSettings};
+use crate::policy::scope::{ScopeMode, ScopeSettings};
 use crate::policy::traps::TrapSettings;
 use crate::types::{HostKey, IpNetwork, LinkKind};
 use crate::world::{Coordinator, ExchangeLimits, Oversize, Wanted};
@@ -152,7 +152,7 @@ pub(super) fn quota(config: &Config) -> QuotaRules {
 /// The settings of discovery.
 pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, NodeError> {
     let scope = &config.scope;
-    let [include, exclude] = scope_rules(config).map_err(NodeError::of_faults)?;
+    let [include, exclude] = scope_rules(config).map_err(NodeError::of_faults)?.map(Arc::new);
     let follow = scope.follow_links.iter().copied();
     Ok(DiscoverySettings {
         scope: ScopeSettings {
@@ -175,65 +175,6 @@ pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, NodeError>
         follow: follow.chain(FOLLOWED_ALWAYS).collect::<BTreeSet<_>>(),
         max_redirects: config.fetch.max_redirects,
     })
-}
-
-/// What `scope.include` and `scope.exclude` say, or everything that is wrong with them.
-pub(super) fn scope_rules(config: &Config) -> Result<[Vec<ScopeRule>; 2], Vec<NodeError>> {
-    let mut faults = Vec::new();
-    let scope = &config.scope;
-    let lists = [("scope.include", &scope.include), ("scope.exclude", &scope.exclude)];
-    let rules = lists.map(|(key, texts)| {
-        let before = faults.len();
-        let rules = rules(key, texts, &mut faults);
-        // Each may be right, and all of them together too much.
-        if faults.len() == before
-            && let Err(why) = RuleSet::new(rules.iter().cloned())
-        {
-            faults.push(NodeError::Setting { key: key.to_owned(), why });
-        }
-        rules
-    });
-    if faults.is_empty() { Ok(rules) } else { Err(faults) }
-}
-
-/// Rules as written; a `file:` rule stands for the rules in that file, one a line.
-fn rules(key: &str, texts: &[String], faults: &mut Vec<NodeError>) -> Vec<ScopeRule> {
-    let mut rules = Vec::with_capacity(texts.len());
-    for text in texts {
-        if let Some(file) = text.strip_prefix("file:") {
-            rules.extend(rules_of_file(key, Path::new(file), faults));
-            continue;
-        }
-        match ScopeRule::parse(text) {
-            Ok(rule) => rules.push(rule),
-            Err(why) => faults.push(NodeError::Setting { key: format!("{key} = {text:?}"), why }),
-        }
-    }
-    rules
-}
-
-fn rules_of_file(key: &str, file: &Path, faults: &mut Vec<NodeError>) -> Vec<ScopeRule> {
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(source) => {
-            let (key, file) = (key.to_owned(), file.to_owned());
-            faults.push(NodeError::RuleFile { key, file, source });
-            return Vec::new();
-        }
-    };
-    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
-    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let mut rules = Vec::new();
-    for (number, line) in lines {
-        match ScopeRule::parse(line) {
-            Ok(rule) => rules.push(rule),
-            Err(why) => {
-                let key = format!("{key}, {} line {number}", file.display());
-                faults.push(NodeError::Setting { key, why });
-            }
-        }
-    }
-    rules
 }
 
 /// The settings of fetchers.

@@ -15,12 +15,17 @@ use super::settings;
 use crate::frontier::{ShardActor, ShardArgs};
 use crate::output::OutputSettings;
 use crate::policy::change::Change;
+use crate::policy::normalise::FORM_VERSION;
 use crate::protocol::{OutputMsg, ShardMsg};
 use crate::storage::{Batch, ShardStore, StoreError, StoreOptions};
 use crate::types::{Epoch, ShardId};
 
 /// The row that keeps it.
 const SHARDS_ROW: &str = "shards";
+/// The form by which its URLs are recognised (D1).
+const FORM_ROW: &str = "url form";
+/// The form of stores that do not say it.
+const FIRST_FORM: u16 = 1;
 /// The first row must be durable by then.
 const KEPT_WITHIN: Duration = Duration::from_secs(10);
 
@@ -140,22 +145,86 @@ pub(super) fn shard_args(plan: &Plan, store: ShardStore, reopened: bool) -> Shar
     }
 }
 
-/// Refuses another number than the one this store was made with; a new store keeps it.
-async fn agree(store: &ShardStore, wanted: u16) -> Result<(), NodeError> {
+/// Refuses a store that was made with another number of shards, or that recognises URLs by another
+/// form (D1); a new store keeps both.
+async fn agree(store: &ShardStore, shards: u16) -> Result<(), NodeError> {
     let failed = |source| NodeError::Store { shard: store.shard(), source: Box::new(source) };
-    match store.meta(SHARDS_ROW).await.map_err(failed)? {
-        None => keep(store, wanted).await.map_err(failed),
-        Some(row) => match <[u8; 2]>::try_from(row).map(u16::from_be_bytes) {
-            Ok(found) if found == wanted => Ok(()),
-            Ok(found) => Err(NodeError::Shards { wanted, found }),
-            Err(_) => Err(failed(StoreError::Damaged { what: "its number of shards is none" })),
-        },
+    let mut missing = Vec::new();
+    match number(store, SHARDS_ROW).await.map_err(failed)? {
+        None => missing.push(Change::PutMeta(SHARDS_ROW, shards.to_be_bytes().to_vec())),
+        Some(found) if found == shards => {}
+        Some(found) => return Err(NodeError::Shards { wanted: shards, found }),
     }
+    match number(store, FORM_ROW).await.map_err(failed)? {
+        // Stores without it were made when there was the first form only.
+        None if missing.is_empty() && FORM_VERSION != FIRST_FORM => {
+            return Err(NodeError::Form { known: FORM_VERSION, found: FIRST_FORM });
+        }
+        None => missing.push(Change::PutMeta(FORM_ROW, FORM_VERSION.to_be_bytes().to_vec())),
+        Some(FORM_VERSION) => {}
+        Some(found) => return Err(NodeError::Form { known: FORM_VERSION, found }),
+    }
+    if missing.is_empty() { Ok(()) } else { keep(store, missing).await.map_err(failed) }
 }
 
-async fn keep(store: &ShardStore, wanted: u16) -> Result<(), StoreError> {
+async fn number(store: &ShardStore, row: &'static str) -> Result<Option<u16>, StoreError> {
+    let Some(value) = store.meta(row).await? else { return Ok(None) };
+    let number = <[u8; 2]>::try_from(value).map(u16::from_be_bytes);
+    number.map(Some).map_err(|_| StoreError::Damaged { what: "a number that it keeps is none" })
+}
+
+async fn keep(store: &ShardStore, rows: Vec<Change>) -> Result<(), StoreError> {
     let mut batch = Batch::new();
-    batch.push(&Change::PutMeta(SHARDS_ROW, wanted.to_be_bytes().to_vec()));
+    for row in &rows {
+        batch.push(row);
+    }
     store.write(batch).await?;
     store.flush(KEPT_WITHIN).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Timestamp;
+    use crate::world::{Objects, TokioClock};
+
+    async fn store(objects: &Objects) -> ShardStore {
+        let options = StoreOptions {
+            objects: objects.clone(),
+            path: "0".to_owned(),
+            clock: Arc::new(TokioClock::starting_at(Timestamp::from_secs(4_000_000_000))),
+            seed: 7,
+            memory_bytes_max: 16 << 20,
+            cache: None,
+            shard: ShardId(0),
+        };
+        ShardStore::open(options).await.unwrap()
+    }
+
+    /// D1: URLs that another form recognised would be fetched again as new ones.
+    #[tokio::test]
+    async fn a_store_keeps_its_form_of_urls_and_another_one_is_refused() {
+        let objects = Objects::memory();
+        let store = store(&objects).await;
+        agree(&store, 4).await.unwrap();
+        assert_eq!(number(&store, FORM_ROW).await.unwrap(), Some(FORM_VERSION));
+        agree(&store, 4).await.unwrap();
+        let other = FORM_VERSION + 1;
+        let row = Change::PutMeta(FORM_ROW, other.to_be_bytes().to_vec());
+        keep(&store, vec![row]).await.unwrap();
+        let refused = agree(&store, 4).await.unwrap_err();
+        assert!(matches!(refused, NodeError::Form { found, .. } if found == other), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_store_from_before_there_were_versions_has_the_first() {
+        let objects = Objects::memory();
+        let store = store(&objects).await;
+        let shards = Change::PutMeta(SHARDS_ROW, 4u16.to_be_bytes().to_vec());
+        keep(&store, vec![shards]).await.unwrap();
+        agree(&store, 4).await.unwrap();
+        assert_eq!(number(&store, FORM_ROW).await.unwrap(), Some(FIRST_FORM));
+        let refused = agree(&store, 5).await.unwrap_err();
+        assert!(matches!(refused, NodeError::Shards { wanted: 5, found: 4 }), "{refused}");
+    }
 }

@@ -15,12 +15,13 @@ use super::robots_meta::{PageWishes, page_wishes};
 use super::select::Extractor;
 use super::simhash::fingerprints;
 use super::sitemap::{
-    GzipHandler, JsonFeedHandler, XmlHandler, is_named_sitemap, is_sitemap_or_feed, text_sitemap,
+    GzipHandler, JsonFeedHandler, XmlHandler, is_list_of_urls, is_named_sitemap,
+    is_sitemap_or_feed, looks_like_list, text_sitemap,
 };
 use crate::types::{CrawlUrl, Headers, Reason};
 
 /// The version of the parser: higher when the same bytes give other links, text or fingerprints.
-pub const PARSER_VERSION: u32 = 2;
+pub const PARSER_VERSION: u32 = 3;
 
 /// What one document may cost (P2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +116,7 @@ pub fn effective_type<'t>(declared: Option<&'t str>, body: &[u8]) -> Option<&'t 
         }
         Some("text/xml" | "application/xml") if is_xhtml(body) => Some("application/xhtml+xml"),
         Some("text/html" | "text/plain") if is_sitemap_or_feed(body) => Some("text/xml"),
+        Some("text/html") if is_list_of_urls(body) => Some("text/plain"),
         Some(declared) => Some(declared),
     }
 }
@@ -161,8 +163,11 @@ pub fn parse(input: &Input<'_>, limits: &Limits) -> Parsed {
     let mime = Mime::of_response(input.headers);
     let declared = mime.as_ref().map(|mime| mime.essence.as_str());
     let content_type = effective_type(declared, &decoded.bytes);
-    // A sitemap by name is looked into, whatever its type says.
-    let by_look = || sniffed_type(&decoded.bytes).filter(|_| is_named_sitemap(input.url));
+    // A sitemap by name or by look is read, whatever its type says.
+    let by_look = || {
+        let is_list = is_named_sitemap(input.url) || looks_like_list(&decoded.bytes);
+        sniffed_type(&decoded.bytes).filter(|_| is_list)
+    };
     let handler = content_type.and_then(handler_for);
     let content_type = if handler.is_some() { content_type } else { by_look().or(content_type) };
     let mut parsed = match handler.or_else(|| content_type.and_then(handler_for)) {

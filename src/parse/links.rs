@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::Encoding;
+use encoding_rs::{EncoderResult, Encoding};
 use url::Url;
 
 use super::html::RawLink;
@@ -209,9 +209,28 @@ fn resolve(base: &Url, href: &str, encoding: &'static Encoding) -> Result<Url, u
     if encoding == encoding_rs::UTF_8 {
         return base.join(href);
     }
-    let encode: &dyn Fn(&str) -> Cow<'_, [u8]> =
-        &|query| Cow::Owned(encoding.encode(query).0.into_owned());
+    let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encoded(query, encoding));
     Url::options().base_url(Some(base)).encoding_override(Some(encode)).parse(href)
+}
+
+/// D1: a query in the charset of its page, as the URL standard has it. A character that the charset
+/// lacks becomes `&#8224;`, escaped: bare, its `&` would end the parameter.
+fn encoded(query: &str, encoding: &'static Encoding) -> Vec<u8> {
+    let mut encoder = encoding.new_encoder();
+    let mut out = Vec::with_capacity(query.len() + 16);
+    let mut rest = query;
+    loop {
+        let (result, read) =
+            encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut out, true);
+        rest = rest.get(read..).unwrap_or_default();
+        match result {
+            EncoderResult::InputEmpty => return out,
+            EncoderResult::OutputFull => out.reserve(rest.len() + 16),
+            EncoderResult::Unmappable(lacking) => {
+                out.extend_from_slice(format!("%26%23{}%3B", u32::from(lacking)).as_bytes());
+            }
+        }
+    }
 }
 
 /// The forms whose absolute URL is known without parsing.

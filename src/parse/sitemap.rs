@@ -20,8 +20,9 @@ use crate::types::{CrawlUrl, Reason};
 use entries::{Entries, Found};
 
 pub use gzip::GzipHandler;
+pub(super) use gzip::looks_like_list;
 pub use json::JsonFeedHandler;
-pub(super) use lines::text_sitemap;
+pub(super) use lines::{is_list_of_urls, text_sitemap};
 pub(super) use xml::is_sitemap_or_feed;
 
 /// XML that may be a sitemap or a feed.

@@ -13,6 +13,10 @@ use url::Position;
 
 use crate::types::CrawlUrl;
 
+/// The version of the form, kept with every shard. Higher when one URL gives another form than
+/// before: the URLs of older shards would no longer be recognised.
+pub const FORM_VERSION: u16 = 1;
+
 /// The recognised form; borrowed where the URL already has it.
 pub fn recognised(url: &CrawlUrl) -> Cow<'_, str> {
     let parsed = url.as_url();

@@ -9,6 +9,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
@@ -37,14 +38,14 @@ pub enum ScopeMode {
 }
 
 /// `scope.*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ScopeSettings {
     /// What the seeds take in.
     pub mode: ScopeMode,
     /// What is taken in besides.
-    pub include: Vec<ScopeRule>,
+    pub include: Arc<RuleSet>,
     /// What is left out in any case.
-    pub exclude: Vec<ScopeRule>,
+    pub exclude: Arc<RuleSet>,
     /// Links away from a seed.
     pub max_depth: u16,
     /// Bytes of a URL.
@@ -55,8 +56,8 @@ impl Default for ScopeSettings {
     fn default() -> Self {
         Self {
             mode: ScopeMode::Host,
-            include: Vec::new(),
-            exclude: Vec::new(),
+            include: Arc::default(),
+            exclude: Arc::default(),
             max_depth: 20,
             max_url_length: 2000,
         }
@@ -120,12 +121,79 @@ fn host_of(text: &str, with_port: bool) -> Result<String, String> {
     if !with_port && text.contains(':') && !text.starts_with('[') {
         return Err(wrong());
     }
+    if is_plain(text) {
+        return Ok(text.to_owned());
+    }
     let key = HostKey::parse(&format!("http://{text}")).ok_or_else(wrong)?;
     // The parser has left out port 80; 443 counts as the same, so a rule that names either says
     // no more than one that names none.
     let authority = key.authority();
     let authority = authority.strip_suffix(":443").unwrap_or(authority).trim_end_matches('.');
     if authority.is_empty() { Err(wrong()) } else { Ok(authority.to_owned()) }
+}
+
+/// A name that the parser would leave as it is; of a list of a million most are.
+fn is_plain(text: &str) -> bool {
+    let mut label = 0;
+    let mut letters = false;
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' => letters = true,
+            b'0'..=b'9' => {}
+            b'.' if label > 0 => (label, letters) = (0, false),
+            _ => return false,
+        }
+        label += usize::from(byte != b'.');
+    }
+    // A last label that begins with a digit may be the end of an address, and `0x1f` is one.
+    let last = text.rsplit('.').next().unwrap_or_default();
+    letters && label > 0 && last.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// Rules as they are read, one after the other, so that no list of them is ever held twice.
+#[derive(Debug, Default)]
+pub struct RuleSetBuilder {
+    set: RuleSet,
+    surts: Vec<Box<str>>,
+    patterns: Vec<String>,
+}
+
+impl RuleSetBuilder {
+    /// Takes one more.
+    pub fn add(&mut self, rule: ScopeRule) {
+        match rule {
+            ScopeRule::Surt(prefix) => self.surts.push(prefix.into()),
+            ScopeRule::Domain(name) => drop(self.set.domains.insert(name.into())),
+            ScopeRule::Host(name) => drop(self.set.hosts.insert(name.into())),
+            ScopeRule::Regex(pattern) => self.patterns.push(pattern),
+        }
+    }
+
+    /// Takes a line of a rule file; a blank one and one that begins with `#` say nothing.
+    ///
+    /// # Errors
+    /// As [`ScopeRule::parse`].
+    pub fn add_line(&mut self, line: &str) -> Result<(), String> {
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with('#') {
+            self.add(ScopeRule::parse(line)?);
+        }
+        Ok(())
+    }
+
+    /// All of them, to be looked up.
+    ///
+    /// # Errors
+    /// One sentence when the regular expressions together are too large.
+    pub fn build(mut self) -> Result<RuleSet, String> {
+        self.set.surts = SurtPrefixes::new(self.surts);
+        if !self.patterns.is_empty() {
+            let built = RegexSetBuilder::new(self.patterns).size_limit(REGEX_BYTES_MAX).build();
+            let built = built.map_err(|why| format!("the regular expressions: {why}"))?;
+            self.set.regexes = Some(built);
+        }
+        Ok(self.set)
+    }
 }
 
 /// Rules, looked up together.
@@ -141,24 +209,13 @@ impl RuleSet {
     /// Takes any number of rules.
     ///
     /// # Errors
-    /// One sentence when the regular expressions together are too large.
+    /// As [`RuleSetBuilder::build`].
     pub fn new(rules: impl IntoIterator<Item = ScopeRule>) -> Result<Self, String> {
-        let mut set = Self::default();
-        let (mut surts, mut patterns) = (Vec::new(), Vec::new());
+        let mut builder = RuleSetBuilder::default();
         for rule in rules {
-            match rule {
-                ScopeRule::Surt(prefix) => surts.push(prefix),
-                ScopeRule::Domain(name) => drop(set.domains.insert(name.into())),
-                ScopeRule::Host(name) => drop(set.hosts.insert(name.into())),
-                ScopeRule::Regex(pattern) => patterns.push(pattern),
-            }
+            builder.add(rule);
         }
-        set.surts = SurtPrefixes::new(surts);
-        if !patterns.is_empty() {
-            let built = RegexSetBuilder::new(patterns).size_limit(REGEX_BYTES_MAX).build();
-            set.regexes = Some(built.map_err(|why| format!("the regular expressions: {why}"))?);
-        }
-        Ok(set)
+        builder.build()
     }
 
     /// A rule that `url` falls under.
@@ -225,35 +282,29 @@ pub struct Scope {
     mode: ScopeMode,
     max_depth: u16,
     max_url_length: u32,
-    include: RuleSet,
-    exclude: RuleSet,
+    include: Arc<RuleSet>,
+    exclude: Arc<RuleSet>,
     /// Of the seeds, what the mode asks for: sites, domains, or the seeds themselves.
     names: HashSet<Box<str>>,
     seeds: HashSet<u128>,
 }
 
 impl Scope {
-    /// The scope of `settings` around `seeds`.
-    ///
-    /// # Errors
-    /// As [`RuleSet::new`].
-    pub fn new<'a>(
-        settings: ScopeSettings,
-        seeds: impl IntoIterator<Item = &'a CrawlUrl>,
-    ) -> Result<Self, String> {
+    /// The scope of `settings` around `seeds`. Rules are shared, not copied.
+    pub fn new<'a>(settings: ScopeSettings, seeds: impl IntoIterator<Item = &'a CrawlUrl>) -> Self {
         let mut scope = Self {
             mode: settings.mode,
             max_depth: settings.max_depth,
             max_url_length: settings.max_url_length,
-            include: RuleSet::new(settings.include)?,
-            exclude: RuleSet::new(settings.exclude)?,
+            include: settings.include,
+            exclude: settings.exclude,
             names: HashSet::new(),
             seeds: HashSet::new(),
         };
         for seed in seeds {
             scope.add_seed(seed);
         }
-        Ok(scope)
+        scope
     }
 
     /// Takes one more seed in.

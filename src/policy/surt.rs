@@ -17,7 +17,11 @@ use crate::types::CrawlUrl;
 pub fn surt_key(url: &CrawlUrl) -> String {
     let url = url.as_url();
     let mut key = match url.host() {
-        Some(Host::Domain(name)) => reversed(without_www(name.trim_matches('.')), ""),
+        // Dots are folded once, as the tools do it.
+        Some(Host::Domain(name)) => {
+            let name = name.replace("..", ".");
+            reversed(without_www(name.trim_matches('.')), "")
+        }
         Some(Host::Ipv4(address)) => reversed(&address.to_string(), ""),
         Some(Host::Ipv6(address)) => address.to_string(),
         None => String::new(),
@@ -39,14 +43,15 @@ pub fn surt_key(url: &CrawlUrl) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct SurtPrefixes {
     /// Sorted; none begins with another.
-    prefixes: Vec<String>,
+    prefixes: Vec<Box<str>>,
 }
 
 impl SurtPrefixes {
     /// Takes rules in the form that [`parse_prefix`] makes.
-    pub fn new(mut prefixes: Vec<String>) -> Self {
+    pub fn new(mut prefixes: Vec<Box<str>>) -> Self {
         prefixes.sort_unstable();
-        prefixes.dedup_by(|next, kept| next.starts_with(kept.as_str()));
+        prefixes.dedup_by(|next, kept| next.starts_with(&**kept));
+        prefixes.shrink_to_fit();
         Self { prefixes }
     }
 
@@ -63,9 +68,9 @@ impl SurtPrefixes {
     }
 
     fn prefix_of(&self, form: &str) -> Option<&str> {
-        let after = self.prefixes.partition_point(|prefix| prefix.as_str() <= form);
+        let after = self.prefixes.partition_point(|prefix| &**prefix <= form);
         let prefix = self.prefixes.get(after.checked_sub(1)?)?;
-        form.starts_with(prefix.as_str()).then_some(prefix)
+        form.starts_with(&**prefix).then_some(prefix)
     }
 }
 

@@ -229,6 +229,18 @@ pub enum Reason {
     NoIndex,
     /// A sitemap names a URL of a host that does not name it in its robots.txt (P3).
     ForeignEntry,
+    /// Sitemaps name each other in a row that is too long (P3).
+    NestedSitemaps {
+        /// How many may.
+        max: u8,
+    },
+    /// Some of what a page names was left out (P3).
+    LeftOut {
+        /// How many.
+        count: u64,
+        /// What, or why.
+        what: String,
+    },
 }
 
 impl Reason {
@@ -360,6 +372,8 @@ impl fmt::Display for Reason {
             Self::ParserDied => write!(f, "the parser died over the document"),
             Self::NoIndex => write!(f, "the page asks not to be indexed"),
             Self::ForeignEntry => write!(f, "a sitemap may only name URLs of its own host"),
+            Self::NestedSitemaps { max } => write!(f, "more than {max} sitemaps in a row"),
+            Self::LeftOut { count, what } => write!(f, "{count} left out: {what}"),
         }
     }
 }

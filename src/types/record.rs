@@ -25,7 +25,7 @@ pub struct UrlRecord {
     pub band: u8,
     /// Place in the band.
     pub order: u64,
-    /// Redirects that led here in a row.
+    /// Redirects that led here in a row, and sitemaps: discovery packs and bounds both.
     pub redirects: u8,
     /// The page that named it; `None` for a seed.
     pub discovered_from: Option<CrawlUrl>,

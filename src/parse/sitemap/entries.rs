@@ -12,6 +12,9 @@ const ENTRIES_MAX: usize = 50_000;
 /// What they may take together: a file must not multiply a long URL of its own by its entries (P2).
 const ENTRIES_BYTES_MAX: usize = 50 << 20;
 
+/// A longer value is no URL, no date and no title.
+pub(super) const VALUE_BYTES_MAX: usize = 16 << 10;
+
 /// What a file turned out to be.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -30,6 +33,31 @@ pub(super) struct Entries {
     links: Links,
     seen: Seen<usize>,
     is_cut: bool,
+    left_out: LeftOut,
+}
+
+/// How many were left out, and why.
+#[derive(Debug, Default)]
+struct LeftOut {
+    /// No URL, or none of http or https.
+    no_http: u64,
+    /// URLs longer than [`URL_BYTES_MAX`].
+    long_urls: u64,
+    /// Titles, dates and URLs longer than [`VALUE_BYTES_MAX`].
+    long_values: u64,
+}
+
+impl LeftOut {
+    fn reasons(&self) -> impl Iterator<Item = Reason> {
+        [
+            (self.no_http, "no http or https URL".to_owned()),
+            (self.long_urls, format!("a URL longer than {URL_BYTES_MAX} bytes")),
+            (self.long_values, format!("a title, date or URL of over {VALUE_BYTES_MAX} bytes")),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| Reason::LeftOut { count, what })
+    }
 }
 
 impl Entries {
@@ -43,6 +71,7 @@ impl Entries {
             links: Links::default(),
             seen: Seen::with_capacity(0),
             is_cut: false,
+            left_out: LeftOut::default(),
         }
     }
 
@@ -65,9 +94,13 @@ impl Entries {
         let with_scheme =
             self.lacks_scheme(written).then(|| format!("{}://{written}", self.scheme));
         let written = with_scheme.as_deref().unwrap_or(written);
-        let Some(url) = self.base.resolve(written) else { return };
-        let is_http = url.starts_with("http://") || url.starts_with("https://");
-        if !is_http || url.len() > URL_BYTES_MAX {
+        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        let Some(url) = self.base.resolve(written).filter(is_http) else {
+            self.left_out.no_http += 1;
+            return;
+        };
+        if url.len() > URL_BYTES_MAX {
+            self.left_out.long_urls += 1;
             return;
         }
         if self.links.len() >= ENTRIES_MAX || self.links.bytes() >= ENTRIES_BYTES_MAX {
@@ -80,6 +113,11 @@ impl Entries {
         self.links.push_new(link, &mut self.seen);
     }
 
+    /// A field was longer than [`VALUE_BYTES_MAX`].
+    pub(super) fn value_too_long(&mut self) {
+        self.left_out.long_values += 1;
+    }
+
     /// `www.example.com/page` in a file of `www.example.com`.
     pub(super) fn lacks_scheme(&self, written: &str) -> bool {
         let host = written.split(['/', '?', ':']).next().unwrap_or_default();
@@ -90,7 +128,8 @@ impl Entries {
     pub(super) fn into_parsed(self, input: &Input<'_>) -> Parsed {
         let limit = format!("{ENTRIES_MAX} entries or {ENTRIES_BYTES_MAX} bytes of a sitemap");
         let cut = self.is_cut.then_some(Reason::ParseLimit { limit });
-        Parsed { links: self.links, reasons: cut.into_iter().collect(), ..bare(input) }
+        let reasons = cut.into_iter().chain(self.left_out.reasons()).collect();
+        Parsed { links: self.links, reasons, ..bare(input) }
     }
 }
 

@@ -45,6 +45,34 @@ impl Kind {
     }
 }
 
+/// What is read of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// Its URL.
+    Location,
+    /// Its title.
+    Title,
+    /// The name of a feed's entry, which may be its URL.
+    Guid,
+    /// When it changed.
+    Date,
+}
+
+impl Field {
+    /// By the local name of the element. Extensions count where they say when (`dc:date`), and
+    /// nowhere else.
+    pub(super) fn of(kind: Kind, name: &str, is_own: bool) -> Option<Self> {
+        Some(match (kind, name) {
+            (Kind::Sitemap, "loc") | (Kind::Rss, "link") if is_own => Self::Location,
+            (Kind::Rss | Kind::Atom, "title") if is_own => Self::Title,
+            (Kind::Rss, "guid") => Self::Guid,
+            (Kind::Sitemap, "lastmod") if is_own => Self::Date,
+            (Kind::Rss, "pubDate" | "date") | (Kind::Atom, "updated" | "modified") => Self::Date,
+            _ => return None,
+        })
+    }
+}
+
 /// What an entry holds so far.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
@@ -89,22 +117,16 @@ impl Draft {
         }
     }
 
-    /// A field is complete. Extensions count where they say when (`dc:date`), and nowhere else.
-    pub(super) fn field(&mut self, kind: Kind, name: &str, is_own: bool, value: &str) {
+    /// A field is complete.
+    pub(super) fn field(&mut self, field: Field, value: &str) {
         if value.is_empty() {
             return;
         }
-        match (kind, name) {
-            (Kind::Sitemap, "loc") | (Kind::Rss, "link") if is_own => {
-                self.locations.push((value.to_owned(), None));
-            }
-            (Kind::Rss | Kind::Atom, "title") if is_own => value.clone_into(&mut self.title),
-            (Kind::Rss, "guid") => value.clone_into(&mut self.guid),
-            (Kind::Sitemap, "lastmod") if is_own => self.date(value),
-            (Kind::Rss, "pubDate" | "date") | (Kind::Atom, "updated" | "modified") => {
-                self.date(value);
-            }
-            _ => {}
+        match field {
+            Field::Location => self.locations.push((value.to_owned(), None)),
+            Field::Title => value.clone_into(&mut self.title),
+            Field::Guid => value.clone_into(&mut self.guid),
+            Field::Date => self.date(value),
         }
     }
 

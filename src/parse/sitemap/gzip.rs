@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{bare, is_sitemap_or_feed};
+use super::{bare, is_list_of_urls, is_sitemap_or_feed};
 use crate::parse::decode::{DecodeLimits, gunzip};
 use crate::parse::handler::{Handler, Input, Limits, Parsed, handler_for};
 use crate::parse::mime::{Sniffed, sniff};
@@ -10,6 +10,19 @@ use crate::types::{Headers, Reason};
 
 /// What a sitemap may hold, as sitemaps.org bounds it.
 const FILE_BYTES_MAX: usize = 50 << 20;
+
+/// What is unpacked of a file of another type to see what it is.
+const LOOK_BYTES: usize = 8 << 10;
+
+/// A sitemap or a feed by its first bytes, packed or not, whatever its type and name say (P3).
+pub(in crate::parse) fn looks_like_list(body: &Bytes) -> bool {
+    let is_list = |bytes: &[u8]| is_sitemap_or_feed(bytes) || is_list_of_urls(bytes);
+    if !body.starts_with(b"\x1f\x8b") {
+        return is_list(body);
+    }
+    let begin = DecodeLimits { decoded_bytes_max: LOOK_BYTES, ratio_max: usize::MAX };
+    is_list(&gunzip(body, &begin).bytes)
+}
 
 /// A gzip file with a sitemap or a feed in it. What is in it is looked at, not its name; a file
 /// that is no gzip, whatever its type says, is read as what it is.

@@ -24,6 +24,12 @@ fn xml(body: &str) -> Parsed {
     read("https://a.test/dir/map", "application/xml", body.as_bytes())
 }
 
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(body).unwrap();
+    encoder.finish().unwrap()
+}
+
 fn found(parsed: &Parsed, kind: LinkKind) -> Vec<&str> {
     parsed.links.iter().filter(|link| link.kind == kind).map(|link| link.url).collect()
 }
@@ -139,6 +145,55 @@ fn feeds_and_sitemaps_under_another_type_are_found_out_and_other_xml_is_none() {
 }
 
 #[test]
+fn a_list_is_known_by_its_look_whatever_its_type_and_name_say() {
+    let urls = b"https://a.test/1\nhttps://a.test/2\n";
+    let map = sitemap(2);
+    for content_type in ["application/pdf", "image/png", "application/x-unheard-of"] {
+        for body in [urls.to_vec(), map.clone().into_bytes(), gzip(urls), gzip(map.as_bytes())] {
+            let parsed = read("https://a.test/list?id=1", content_type, &body);
+            assert_eq!(found(&parsed, LinkKind::Sitemap).len(), 2, "{content_type} {body:?}");
+        }
+        let other = read("https://a.test/x", content_type, &gzip(b"<html><a href=/x>"));
+        assert_eq!(other.links.len(), 0);
+        assert!(matches!(&other.reasons[..], [Reason::UnwantedType { .. }]));
+    }
+    assert_eq!(read("https://a.test/list", "text/html", urls).links.len(), 2);
+    let page = read("https://a.test/", "text/html", b"https://a.test/1\n<a href=/2>two</a>");
+    assert_eq!(found(&page, LinkKind::A), ["https://a.test/2"]);
+    let long = "https://a.test/12345\n".repeat(1000);
+    let parsed = read("https://a.test/list", "application/pdf", long.as_bytes());
+    assert_eq!(found(&parsed, LinkKind::Sitemap), ["https://a.test/12345"]);
+}
+
+#[test]
+fn what_was_left_out_is_counted_and_said() {
+    let long = "x".repeat(17 << 10);
+    let parsed = xml(&format!(
+        "<urlset><url><loc>mailto:a@a.test</loc></url><url><loc>http://</loc></url>\
+         <url><loc>/{}</loc></url><url><loc>/{long}</loc></url>\
+         <url><loc>/kept</loc><note>{long}</note></url></urlset>",
+        "y".repeat(9000)
+    ));
+    assert_eq!(found(&parsed, LinkKind::Sitemap), ["https://a.test/kept"]);
+    let said: Vec<String> = parsed.reasons.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "2 left out: no http or https URL",
+            "1 left out: a URL longer than 8192 bytes",
+            "1 left out: a title, date or URL of over 16384 bytes",
+        ]
+    );
+    let feed = xml(&format!(
+        "<rss><channel><title>{long}</title><item><link>/1</link><title>{long}</title>\
+         <description>{long}</description></item></channel></rss>"
+    ));
+    let entry = feed.links.iter().next().unwrap();
+    assert_eq!((entry.url, entry.text, feed.title), ("https://a.test/1", "", None));
+    assert!(matches!(&feed.reasons[..], [Reason::LeftOut { count: 2, .. }]), "{:?}", feed.reasons);
+}
+
+#[test]
 fn a_text_is_a_sitemap_when_every_line_is_a_url_or_its_name_says_so() {
     let lines = b"https://a.test/1\n\n  https://a.test/2#x\n";
     let list = read("https://a.test/list", "text/plain", lines);
@@ -150,11 +205,6 @@ fn a_text_is_a_sitemap_when_every_line_is_a_url_or_its_name_says_so() {
 
 #[test]
 fn a_gzip_file_is_looked_into_and_a_damaged_one_is_not_believed() {
-    let gzip = |body: &[u8]| {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(body).unwrap();
-        encoder.finish().unwrap()
-    };
     let url = "https://a.test/sitemap.gz";
     let mut whole = gzip(sitemap(30).as_bytes());
     assert_eq!(read(url, "application/x-gzip", &whole).links.len(), 30);

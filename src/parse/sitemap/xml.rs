@@ -9,16 +9,14 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use super::entries::{Entries, Found};
-use super::entry::{Draft, Kind};
+use super::entries::{Entries, Found, VALUE_BYTES_MAX};
+use super::entry::{Draft, Field, Kind};
 use crate::types::Reason;
 
 /// A sitemap nests three deep, feeds with their extensions a little more.
 const DEPTH_MAX: usize = 64;
 /// How often the time limit is asked about, in events.
 const EVENTS_PER_CHECK: u32 = 1024;
-/// A longer value is no URL, no date and no title.
-const VALUE_BYTES_MAX: usize = 16 << 10;
 /// Bytes in which the root has to begin: licences and style sheets stand before it.
 const PROLOGUE_BYTES_MAX: usize = 4 << 10;
 
@@ -108,13 +106,15 @@ struct Walk<'w> {
     entry: Option<(usize, Draft)>,
     /// The text of the field that is open: a child of the entry, or of the feed itself.
     value: String,
+    /// There was more of it than is kept.
+    is_long: bool,
     title: String,
 }
 
 impl<'w> Walk<'w> {
     fn new(entries: &'w mut Entries, kind: Kind, root_prefix: String) -> Self {
         let (stack, value, title) = (Vec::new(), String::new(), String::new());
-        Self { entries, kind, root_prefix, stack, entry: None, value, title }
+        Self { entries, kind, root_prefix, stack, entry: None, value, is_long: false, title }
     }
 
     /// Why it ended before the text did.
@@ -170,10 +170,11 @@ impl<'w> Walk<'w> {
         } else if let Some((place, draft)) = &mut self.entry {
             if self.stack.len() == *place + 1 {
                 self.value.clear();
+                self.is_long = false;
                 draft.attributes(self.kind, name, is_own, tag);
             }
         } else {
-            self.value.clear();
+            self.begin_value();
         }
         self.stack.push(opened);
     }
@@ -192,13 +193,22 @@ impl<'w> Walk<'w> {
             let at = self.stack.len();
             match &mut self.entry {
                 Some((place, draft)) if at == *place + 1 => {
-                    draft.field(self.kind, &open.name, open.is_own, self.value.trim());
-                    self.value.clear();
+                    match Field::of(self.kind, &open.name, open.is_own) {
+                        Some(_) if self.is_long => self.entries.value_too_long(),
+                        Some(field) => draft.field(field, self.value.trim()),
+                        None => {}
+                    }
+                    self.begin_value();
                 }
                 Some((place, _)) if at == *place => self.end_entry(),
                 Some(_) => {}
                 None if open.name == "title" && open.is_own && self.title.is_empty() => {
-                    self.title = self.value.trim().to_owned();
+                    if self.is_long {
+                        self.entries.value_too_long();
+                    } else {
+                        self.title = self.value.trim().to_owned();
+                    }
+                    self.begin_value();
                 }
                 None => {}
             }
@@ -212,7 +222,14 @@ impl<'w> Walk<'w> {
         };
         if into.len() + text.len() <= VALUE_BYTES_MAX {
             into.push_str(text);
+        } else {
+            self.is_long = true;
         }
+    }
+
+    fn begin_value(&mut self) {
+        self.value.clear();
+        self.is_long = false;
     }
 
     /// What the entry names is known; of a field that is still open nobody knows how it goes on.
@@ -221,7 +238,7 @@ impl<'w> Walk<'w> {
             self.stack.truncate(place);
             draft.finish(self.kind, self.entries);
         }
-        self.value.clear();
+        self.begin_value();
     }
 }
 

@@ -1,19 +1,11 @@
-//! The laws of the recognised form, and the WHATWG parser's own test data.
-
-use std::path::PathBuf;
+//! The laws of the recognised form. The vectors of others are in `tests/url_corpus.rs`.
 
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::*;
 
 fn of(text: &str) -> String {
     recognised(&CrawlUrl::parse(text).unwrap()).into_owned()
-}
-
-fn data(name: &str) -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/urls").join(name);
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 #[test]
@@ -71,83 +63,6 @@ fn hashes_differ_from_fingerprints_and_secrets_count() {
     }
     assert_ne!(fingerprint("x", 1), fingerprint("x", 2));
     assert_eq!(url_hash("http://example.com/"), url_hash("http://example.com/"));
-}
-
-/// The WHATWG parser's tests, where the result is an http(s) URL or must be refused.
-#[test]
-fn urls_are_parsed_as_the_standard_says() {
-    // Names that only look like Punycode are refused by the `url` crate, and three slashes against
-    // a base are an empty host to it.
-    let known = [
-        "http://a.b.c.xn--pokxncvks",
-        "http://10.0.0.xn--pokxncvks",
-        "http://a.b.c.XN--pokxncvks",
-        "http://a.b.c.Xn--pokxncvks",
-        "http://10.0.0.XN--pokxncvks",
-        "http://10.0.0.xN--pokxncvks",
-        "https://xn--/",
-        "///test",
-        "///\\//\\//test",
-        "///example.org/path",
-        "///example.org/../path",
-        "///example.org/../../",
-        "///example.org/../path/../../",
-        "///example.org/../path/../../path",
-    ];
-    let cases = data("wpt/urltestdata.json");
-    let (mut checked, mut differing) = (0, Vec::new());
-    for case in cases.as_array().unwrap() {
-        let Some(input) = case["input"].as_str() else { continue };
-        let base = case["base"].as_str().map(CrawlUrl::parse);
-        let parsed = match &base {
-            None => CrawlUrl::parse(input),
-            Some(Ok(base)) => base.join(input),
-            Some(Err(_)) => continue,
-        };
-        let failure = case["failure"].as_bool() == Some(true);
-        let web = matches!(case["protocol"].as_str(), Some("http:" | "https:"))
-            && case["username"] == ""
-            && case["password"] == "";
-        let expected = case["href"]
-            .as_str()
-            .filter(|_| web && !failure)
-            .map(|href| href.split('#').next().unwrap_or_default());
-        checked += 1;
-        if parsed.as_ref().ok().map(CrawlUrl::as_str) != expected {
-            differing.push(input);
-        }
-    }
-    assert!(checked > 600, "{checked}");
-    assert_eq!(differing, known);
-}
-
-/// crawler-commons claims the same form for a path; queries it sorts, and it folds slashes.
-#[test]
-fn paths_are_those_of_another_normaliser() {
-    let otherwise = [
-        ("https://www.last.fm/music/Prefuse+73/_/90%+of+My+Mind+Is+With+You", "escapes a stray %"),
-        ("http://www.example.com/p%zz%77%v", "the same"),
-        ("http://[::ffff:127.0.0.1]/", "keeps an IPv6 address as written, the standard does not"),
-        ("http://example.com/[x]", "escapes what the standard leaves as it is"),
-    ];
-    let (mut checked, mut differing) = (0, Vec::new());
-    for case in data("crawler_commons_normalizer.json").as_array().unwrap() {
-        let (Some(input), Some(expected)) = (case["input"].as_str(), case["expected"].as_str())
-        else {
-            continue;
-        };
-        let Ok(url) = CrawlUrl::parse(input) else { continue };
-        let folded = url.path_and_query().contains("//") || expected.contains("//xn--");
-        if url.as_url().query().is_some() || folded || !expected.is_ascii() {
-            continue;
-        }
-        checked += 1;
-        if recognised(&url) != expected {
-            differing.push(input.to_owned());
-        }
-    }
-    assert!(checked > 50, "{checked}");
-    assert_eq!(differing, otherwise.map(|(input, _)| input));
 }
 
 proptest! {

@@ -13,11 +13,11 @@ fn rules(texts: &[&str]) -> Vec<ScopeRule> {
 fn scope(mode: ScopeMode, include: &[&str], exclude: &[&str]) -> Scope {
     let settings = ScopeSettings {
         mode,
-        include: rules(include),
-        exclude: rules(exclude),
+        include: Arc::new(RuleSet::new(rules(include)).unwrap()),
+        exclude: Arc::new(RuleSet::new(rules(exclude)).unwrap()),
         ..ScopeSettings::default()
     };
-    Scope::new(settings, [&url("https://www.example.co.uk/start?a=%7e")]).unwrap()
+    Scope::new(settings, [&url("https://www.example.co.uk/start?a=%7e")])
 }
 
 fn takes(scope: &Scope, text: &str) -> bool {
@@ -96,6 +96,9 @@ fn every_refusal_says_which_rule_it_was() {
 fn rules_are_read_into_the_form_that_urls_have() {
     for (text, shown) in [
         ("domain:*.Example.COM", "domain:example.com"),
+        ("domain:1.2.3", "domain:1.2.0.3"),
+        ("domain:xn--bcher-kva.example", "domain:xn--bcher-kva.example"),
+        ("domain:a1.b-c.example", "domain:a1.b-c.example"),
         ("domain:bücher.example", "domain:xn--bcher-kva.example"),
         ("host:EXAMPLE.com:80", "host:example.com"),
         ("host:example.com:443", "host:example.com"),
@@ -116,6 +119,8 @@ fn rules_are_read_into_the_form_that_urls_have() {
         "domain:a.b:80",
         "domain:a/b",
         "host:a b",
+        "host:a.0x1f",
+        "domain:a.1",
         "host:ftp://a.b",
         "host:http://a.b/c",
         "regex:(",

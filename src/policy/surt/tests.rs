@@ -27,13 +27,14 @@ fn addresses_and_ports_have_keys_too() {
         ("http://[::1]:8080/x", "::1:8080)/x"),
         ("http://127.0.0.1:8080/", "1,0,0,127:8080)/"),
         ("http://localhost/", "localhost)/"),
+        ("https://...foo...bar.org.../", "org,bar,,foo)/"),
     ] {
         assert_eq!(surt_key(&url(text)), key);
     }
 }
 
 fn finds(rule: &str, text: &str) -> bool {
-    SurtPrefixes::new(vec![parse_prefix(rule).unwrap()]).find(&url(text)).is_some()
+    SurtPrefixes::new(vec![parse_prefix(rule).unwrap().into()]).find(&url(text)).is_some()
 }
 
 #[test]
@@ -69,9 +70,9 @@ fn prefixes_match_between_labels_and_within_paths() {
 #[test]
 fn of_nested_prefixes_the_shortest_is_kept() {
     let rules = ["com,example)/a/b", "com,example)/a", "com,example)/ab", "org,"];
-    let rules = rules.map(|rule| parse_prefix(rule).unwrap()).to_vec();
+    let rules = rules.map(|rule| parse_prefix(rule).unwrap().into()).to_vec();
     let prefixes = SurtPrefixes::new(rules);
-    assert_eq!(prefixes.prefixes, ["com,example,)/a", "org,"]);
+    assert_eq!(prefixes.prefixes, ["com,example,)/a", "org,"].map(Box::from));
     assert_eq!(prefixes.find(&url("http://example.com/a/b/c")), Some("com,example,)/a"));
     assert_eq!(prefixes.find(&url("http://example.net/")), None);
 }
