@@ -12,6 +12,7 @@ mod part;
 mod shards;
 mod effect;
 mod root;
+mod shard_start;
 mod exclusions;
 mod orders;
 mod progress;

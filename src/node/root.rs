@@ -7,34 +7,30 @@
 //!   so the shards come back with it, and parse them again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::watch;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use super::error::{NodeError, failed};
 use super::exclusions;
 use super::part::Part;
 use super::plan::{Plan, parsers};
 use super::settings;
-use super::shards::{self, BegunShard, OpenShard, StartingShard};
+use super::shards;
 use crate::archive::{ArchiveActor, ArchiveArgs};
 use crate::discovery::{DiscoveryActor, DiscoveryArgs};
 use crate::fetch::{FetchContext, Fetchers};
 use crate::frontier::{AddressActor, AddressArgs, RegistryActor, RegistryArgs};
-use crate::output::{OutputActor, OutputArgs, Turn};
+use crate::output::Turn;
 use crate::parse::{ParseContext, Parsers};
 use crate::protocol::root::ActorNode;
 use crate::protocol::{
-    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, Owners, RegistryMsg, RootMsg, ShardMsg,
-    ShardRoute, ask,
+    Answer, ArchiveMsg, DiscoveryMsg, NodeActor, Owners, RegistryMsg, RootMsg, ShardMsg, ask,
 };
 use crate::supervise::{PoolActor, PoolSetup, WorkerKind};
-use crate::telemetry::ShardReopened;
 use crate::types::{HostKey, ShardId, Timestamp};
 
 /// The pool that is started when all else is.
@@ -42,7 +38,7 @@ pub(super) const STARTED_LAST: &str = "parse";
 /// A shard or an archive that cannot be opened is tried again after this.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// How often a long start says how far it is.
-const TELL_EVERY: Duration = Duration::from_secs(2);
+pub(super) const TELL_EVERY: Duration = Duration::from_secs(2);
 /// Owners of address clocks: a few, so that one busy address does not hold up all.
 pub(super) const ADDRESS_OWNERS: u16 = 4;
 
@@ -52,8 +48,8 @@ pub(super) struct RootActor;
 
 /// The actor's state.
 pub(super) struct RootState {
-    me: ActorRef<RootMsg>,
-    plan: Arc<Plan>,
+    pub(super) me: ActorRef<RootMsg>,
+    pub(super) plan: Arc<Plan>,
     registry: Option<ActorRef<RegistryMsg>>,
     archive: Option<watch::Sender<ActorRef<ArchiveMsg>>>,
     discovery: Option<watch::Sender<ActorRef<DiscoveryMsg>>>,
@@ -61,11 +57,11 @@ pub(super) struct RootState {
     ids: BTreeMap<ActorId, Part>,
     restarts: BTreeMap<Part, u64>,
     /// The shards were open before: leases found in a store may still be in flight here.
-    reopening: bool,
+    pub(super) reopening: bool,
     /// Whose turn it is to write the outputs of each shard.
-    turns: BTreeMap<ShardId, Turn>,
+    pub(super) turns: BTreeMap<ShardId, Turn>,
     /// Shards that are being opened again, and since when they are away.
-    away: BTreeMap<ShardId, Timestamp>,
+    pub(super) away: BTreeMap<ShardId, Timestamp>,
 }
 
 type Handled = Result<(), ActorProcessingErr>;
@@ -155,12 +151,12 @@ impl RootState {
         waiting.await.ok();
     }
 
-    fn note(&mut self, part: Part, cell: ActorCell) {
+    pub(super) fn note(&mut self, part: Part, cell: ActorCell) {
         self.ids.insert(cell.get_id(), part);
         self.parts.insert(part, cell);
     }
 
-    fn tell_registry(&self, msg: RegistryMsg) {
+    pub(super) fn tell_registry(&self, msg: RegistryMsg) {
         if let Some(registry) = &self.registry {
             // A registry that has failed is told again when it is back: the map outlives it.
             registry.send_message(msg).ok();
@@ -187,75 +183,6 @@ impl RootState {
         self.note(Part::Address(at), owner.get_cell());
         self.tell_registry(RegistryMsg::Started(NodeActor::Address(at, owner)));
         Ok(())
-    }
-
-    /// All shards of this node, whose stores are opened side by side.
-    async fn start_shards(&mut self, owned: Vec<ShardId>) -> Result<(), NodeError> {
-        let (clock, all) = (Arc::clone(&self.plan.world.clock), owned.len());
-        let mut told = clock.now();
-        info!(shards = all, "opening shards");
-        let mut opened = pin!(shards::open_all(&self.plan, owned).enumerate());
-        let (mut starting, mut failure) = (Vec::new(), None);
-        while let Some((number, open)) = opened.next().await {
-            match open {
-                Ok(open) if failure.is_none() => match self.begin_shard(open).await {
-                    Ok(begun) => starting.push(begun),
-                    Err(error) => failure = Some(error),
-                },
-                Ok(_) => {}
-                Err(error) => failure = failure.or(Some(error)),
-            }
-            if clock.now().since(told) >= TELL_EVERY {
-                told = clock.now();
-                info!(opened = number + 1, of = all, "opening shards");
-            }
-        }
-        let mut started = Vec::new();
-        for begun in starting {
-            match self.finish_shard(begun).await {
-                Ok(actor) => started.push(actor),
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        failure.map_or(Ok(()), Err)?;
-        shards::begin(started.iter());
-        Ok(())
-    }
-
-    /// its store is open, the outputs are cut to what it has committed, then it may start.
-    async fn begin_shard(&mut self, open: OpenShard) -> Result<BegunShard, NodeError> {
-        let plan = Arc::clone(&self.plan);
-        let OpenShard { shard, store, outputs, committed } = open;
-        let args = OutputArgs {
-            shard,
-            spool: Arc::clone(&plan.world.spool),
-            clock: Arc::clone(&plan.world.clock),
-            outputs,
-            committed,
-            metrics: Arc::clone(&plan.metrics),
-            turn: Arc::clone(self.turns.entry(shard).or_default()),
-        };
-        let started = Actor::spawn_linked(None, OutputActor, args, self.me.get_cell()).await;
-        let (output, _) = started.map_err(failed("outputs"))?;
-        self.note(Part::Output(shard), output.get_cell());
-        let epoch = store.epoch();
-        let args = shards::shard_args(&plan, store, self.reopening);
-        let starting = StartingShard::begin(args, Some(self.me.get_cell()));
-        Ok(BegunShard { shard, epoch, output, starting })
-    }
-
-    /// It has read what it needs of its store, and takes messages.
-    async fn finish_shard(&mut self, begun: BegunShard) -> Result<ActorRef<ShardMsg>, NodeError> {
-        let BegunShard { shard, epoch, output, starting } = begun;
-        let actor = starting.started().await?;
-        self.note(Part::Shard(shard), actor.get_cell());
-        let route = ShardRoute { shard: actor.clone(), output };
-        self.tell_registry(RegistryMsg::ShardUp(shard, route));
-        if let Some(since) = self.away.remove(&shard) {
-            let away = self.plan.world.clock.now().since(since);
-            ShardReopened { shard, epoch, away }.emit(&self.plan.metrics);
-        }
-        Ok(actor)
     }
 
     async fn start_discovery(&mut self) -> Result<(), NodeError> {

@@ -30,7 +30,6 @@ pub fn judged(
     let settings = settings::discovery(config)?;
     let roots = seeded.iter().filter_map(|host| CrawlUrl::parse(&format!("{host}/")).ok());
     let roots: Vec<CrawlUrl> = roots.collect();
-    let scope = Scope::new(settings.scope, &roots)
-        .map_err(|why| NodeError::Start { actor: "discovery".to_owned(), why })?;
+    let scope = Scope::new(settings.scope, &roots);
     Ok(Judged { scope: scope.judge(url, depth).err(), trap: trap(url, &settings.traps) })
 }
