@@ -393,7 +393,8 @@ async fn an_exchange_under_way_is_cut_by_an_exclusion_and_by_no_other() {
     rig.clock.sleep_until(seconds(9)).await;
     assert!(rig.shard.1.try_recv().is_err(), "another path goes on");
     rig.excluding.send_replace(excluded("surt:test,site)/slow"));
-    assert_eq!(rig.left().await, Some(seconds(9)));
+    let left = tokio::time::timeout(Duration::from_secs(60), rig.left()).await;
+    assert_eq!(left.expect("it is cut"), Some(seconds(9)));
     let ended = rig.ended().await;
     assert_eq!((ended.outcome, ended.reason), (Outcome::Cancelled, Some(by("e"))));
     assert_eq!((ended.sent_at, ended.ended_at), (Some(seconds(5)), seconds(9)));
