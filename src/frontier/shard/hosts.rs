@@ -133,23 +133,7 @@ impl Shard {
         self.waking_places = (self.waking_places + 1).min(WAKING_MAX);
         self.asleep.forget(id);
         self.long_waits.remove(&id);
-        self.residents.insert(
-            id,
-            Resident {
-                actor,
-                record,
-                counts,
-                phase: HostPhase::Idle,
-                reason: None,
-                next_wake: None,
-                // The step that it takes when it has started.
-                outstanding: 1,
-                offer: None,
-                retiring: None,
-                sleepers_after: None,
-                sleepers_again: false,
-            },
-        );
+        self.residents.insert(id, Resident::starting(actor, record, counts));
         if counts == HostCounts::default() {
             // Woken for another host's errand: its row keeps its clock from now on.
             self.put_new_row(id);

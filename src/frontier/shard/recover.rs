@@ -102,6 +102,7 @@ async fn last_event(args: &ShardArgs) -> Result<EventSeq, StoreError> {
     Ok(args.store.last_event().await)
 }
 
+#[expect(clippy::too_many_lines, reason = "a line for each field, and nothing else")]
 fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
     let opened_at = args.world.clock.now();
     let settings = Arc::clone(&args.settings.borrow());

@@ -169,6 +169,29 @@ pub(super) struct Resident {
     pub(super) sleepers_again: bool,
 }
 
+impl Resident {
+    /// One whose actor is starting, and will take a step then.
+    pub(super) fn starting(
+        actor: ActorRef<HostMsg>,
+        record: HostRecord,
+        counts: HostCounts,
+    ) -> Self {
+        Self {
+            actor,
+            record,
+            counts,
+            phase: HostPhase::Idle,
+            reason: None,
+            next_wake: None,
+            outstanding: 1,
+            offer: None,
+            retiring: None,
+            sleepers_after: None,
+            sleepers_again: false,
+        }
+    }
+}
+
 /// A host whose row is being read.
 #[derive(Default)]
 pub(super) struct Waking {
