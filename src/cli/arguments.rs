@@ -106,7 +106,8 @@ pub(super) struct CrawlArgs {
     /// none, or any
     #[arg(long, value_name = "MODE", value_parser = scope_modes())]
     pub(super) scope: Option<String>,
-    /// Stop after so many pages, redirects included, robots.txt not
+    /// Stop after so many pages in the life of the data directory, redirects included, robots.txt
+    /// not; a crawl that stopped there goes on with a larger number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_pages: Option<u64>,
     /// Follow links so far away from a seed

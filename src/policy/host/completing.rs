@@ -19,6 +19,9 @@ use crate::types::{
 
 /// The first wait after a request for robots.txt that never left us.
 const UNSENT_RETRY_BASE: Duration = Duration::from_secs(1);
+/// The first wait after an address that may not be connected to: the name may point elsewhere then,
+/// or the operator may have allowed the network. Longer than a crawl waits for its last hosts.
+const REFUSED_RETRY_BASE: Duration = Duration::from_secs(5 * 60);
 
 impl HostMachine {
     /// F6: conditional on the lease; a second completion changes nothing.
@@ -256,7 +259,12 @@ impl HostMachine {
     pub(super) fn robots_hindered(&mut self, now: Moment, completion: &Completion) {
         let tries = self.record.hindered.as_ref().map_or(0, |hindrance| hindrance.tries);
         let unsent = completion.outcome == Outcome::Cancelled && completion.sent_at.is_none();
-        let base = if unsent { UNSENT_RETRY_BASE } else { self.settings.robots.retry_base };
+        let refused = completion.outcome == Outcome::EgressRefused;
+        let base = match (refused, unsent) {
+            (true, _) => REFUSED_RETRY_BASE,
+            (false, true) => UNSENT_RETRY_BASE,
+            (false, false) => self.settings.robots.retry_base,
+        };
         self.record.hindered = Some(Box::new(Hindrance {
             retry_at: now.at + robots::retry_delay(now, tries, base),
             tries: tries.saturating_add(1),

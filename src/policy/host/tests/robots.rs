@@ -328,7 +328,7 @@ fn an_address_that_we_refuse_is_not_the_sites_failure() {
     let mut bench = Bench::new(settings());
     bench.admit(&["/1"]);
     let refused = Reason::EgressRefused { address: "10.1.2.3 (private)".to_owned() };
-    for wait in [30, 60, 120] {
+    for wait in [300, 600, 1_200] {
         let lease = bench.next_lease();
         assert_eq!(robots_of(&lease).1, 0);
         fail(&mut bench, &lease, Outcome::EgressRefused, refused.clone(), false);

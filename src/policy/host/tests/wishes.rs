@@ -161,7 +161,7 @@ fn a_page_follows_every_try_of_a_file_that_fails_on_a_slow_host() {
 fn only_the_site_takes_a_reservation_back() {
     for (outcome, asked_after) in [
         (Outcome::Cancelled, 1),
-        (Outcome::EgressRefused, 30),
+        (Outcome::EgressRefused, 300),
         (Outcome::TooLarge, 3_600),
         (Outcome::UnwantedType, 3_600),
         (Outcome::Decode, 3_600),
