@@ -25,6 +25,7 @@ use super::text::{count, counted};
 use crate::config::{self, Config};
 use crate::output::output_name;
 use crate::policy::wishes::{Purpose, Verdict, judge};
+use crate::storage::DataDir;
 use crate::types::UsageWish;
 
 /// Bytes that are read and written at once.
@@ -71,6 +72,7 @@ pub(super) async fn run(
     output: &Output,
 ) -> anyhow::Result<Exit> {
     let config = settings::load(common, &Overrides::default())?;
+    DataDir::readable(&config.data.dir)?;
     let from = args.from.clone().unwrap_or_else(|| widest(&config));
     let files = page_files(&config.data.dir.join("pages"), &from)?;
     let mut signals = Signals::listen().context("failed to listen for signals")?;
@@ -220,7 +222,26 @@ enum Sink<'o> {
     /// Standard output.
     Results { output: &'o Output, buffer: Vec<u8> },
     /// A file, which has its name when it is whole.
-    File { writer: BufWriter<File>, partial: PathBuf, whole: PathBuf },
+    File { writer: BufWriter<File>, partial: Partial, whole: PathBuf },
+    /// A device or a pipe that was there.
+    Stream { writer: BufWriter<File>, name: PathBuf },
+}
+
+/// A file under a name of this process, gone unless it got its own.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Under its own name it is not here any more.
+        std::fs::remove_file(&self.0).ok();
+    }
+}
+
+/// Another name in the same directory, which no other export has.
+fn partial_of(whole: &Path) -> PathBuf {
+    let mut name = whole.as_os_str().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    PathBuf::from(name)
 }
 
 impl<'o> Sink<'o> {
@@ -228,11 +249,26 @@ impl<'o> Sink<'o> {
         let Some(whole) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Self::Results { output, buffer: Vec::with_capacity(BUFFER_BYTES) });
         };
-        let mut partial = whole.as_os_str().to_owned();
-        partial.push(".part");
-        let (whole, partial) = (whole.to_owned(), PathBuf::from(partial));
-        let file = File::create(&partial).await;
+        // What a link leads to is written, and keeps its mode; a device or a pipe is written into.
+        let whole = std::fs::canonicalize(whole).unwrap_or_else(|_| whole.to_owned());
+        let failed = || format!("failed to write {}", whole.display());
+        let there = std::fs::metadata(&whole).ok();
+        if there.as_ref().is_some_and(|there| !there.is_file()) {
+            let file = File::options().write(true).open(&whole).await.with_context(failed)?;
+            let writer = BufWriter::with_capacity(BUFFER_BYTES, file);
+            return Ok(Self::Stream { writer, name: whole });
+        }
+        let mode = there.map(|there| there.permissions());
+        if mode.as_ref().is_some_and(std::fs::Permissions::readonly) {
+            return Err(WrongUse(format!("{} may not be written to", whole.display())).into());
+        }
+        let partial = partial_of(&whole);
+        let file = File::options().write(true).create_new(true).open(&partial).await;
         let file = file.with_context(|| format!("failed to create {}", partial.display()))?;
+        let partial = Partial(partial);
+        if let Some(mode) = mode {
+            file.set_permissions(mode).await.with_context(failed)?;
+        }
         let writer = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Self::File { writer, partial, whole })
     }
@@ -248,7 +284,11 @@ impl<'o> Sink<'o> {
                 Ok(())
             }
             Self::File { writer, partial, .. } => {
-                let failed = || format!("failed to write {}", partial.display());
+                let failed = || format!("failed to write {}", partial.0.display());
+                writer.write_all(line).await.with_context(failed)
+            }
+            Self::Stream { writer, name } => {
+                let failed = || format!("failed to write {}", name.display());
                 writer.write_all(line).await.with_context(failed)
             }
         }
@@ -265,7 +305,12 @@ impl<'o> Sink<'o> {
                 let failed = || format!("failed to write {}", whole.display());
                 writer.flush().await.with_context(failed)?;
                 writer.get_ref().sync_all().await.with_context(failed)?;
-                tokio::fs::rename(&partial, &whole).await.with_context(failed)?;
+                tokio::fs::rename(&partial.0, &whole).await.with_context(failed)?;
+                Ok(true)
+            }
+            Self::Stream { mut writer, name } => {
+                let failed = || format!("failed to write {}", name.display());
+                writer.flush().await.with_context(failed)?;
                 Ok(true)
             }
         }
@@ -273,74 +318,4 @@ impl<'o> Sink<'o> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::output::{Form, capture};
-
-    fn record(name: &str, rest: &str) -> String {
-        format!("{{\"url\":\"http://a.test/{name}\",{rest}}}\n")
-    }
-
-    async fn exported(
-        files: &[(&str, &str)],
-        args: &ExportArgs,
-    ) -> (anyhow::Result<Exit>, String, String) {
-        let home = tempfile::tempdir().unwrap();
-        let pages = home.path().join("pages");
-        std::fs::create_dir(&pages).unwrap();
-        for (name, text) in files {
-            std::fs::write(pages.join(name), text).unwrap();
-        }
-        let data = home.path().to_str().unwrap().to_owned();
-        let common = Common { data: Some(data.clone()), ..Common::default() };
-        let (output, results, notes) = capture::output(Form::Text);
-        let exit = run(args, &common, &output).await;
-        let exit = exit.map_err(|failure| anyhow!(format!("{failure:#}").replace(&data, "DATA")));
-        (exit, results.text(), notes.text())
-    }
-
-    fn args(purpose: Purpose) -> ExportArgs {
-        ExportArgs { purpose, kind: "jsonl".into(), from: None, out: None }
-    }
-
-    #[tokio::test]
-    async fn records_are_judged_and_copied_as_they_are() {
-        let free = record("free", "\"usage\":[],\"robots\":[],\"odd\": 1.50");
-        let noai =
-            "\"usage\":[{\"source\":\"meta\",\"text\":\"robots: noai\"}],\"robots\":[\"noai\"]";
-        let noai = record("noai", noai);
-        let hidden = record("hidden", "\"usage\":[],\"robots\":[\"noindex\"]");
-        let files = [
-            ("pages-0-10.jsonl", free.as_str()),
-            ("pages-0-9.jsonl", &format!("{noai}{hidden}")),
-            ("pages1-0-0.jsonl", "not ours\n"),
-            ("other.txt", "neither\n"),
-        ];
-        let (exit, results, notes) = exported(&files, &args(Purpose::AiTrain)).await;
-        assert_eq!((exit.unwrap(), results), (Exit::Done, format!("{hidden}{free}")));
-        assert_eq!(notes, "2 of 3 page records for ai-train\nleft out by noai: 1\n");
-        let (_, results, notes) = exported(&files, &args(Purpose::Search)).await;
-        assert_eq!(results, format!("{noai}{free}"));
-        assert!(notes.ends_with("left out by noindex: 1\n"), "{notes}");
-        let (_, results, _) = exported(&files, &args(Purpose::Archive)).await;
-        assert_eq!(results, format!("{noai}{hidden}{free}"));
-    }
-
-    #[tokio::test]
-    async fn a_bad_line_is_named_and_an_unfinished_one_is_left() {
-        let good = record("good", "\"usage\":[],\"robots\":[]");
-        let torn = format!("{good}{{\"url\":\"http");
-        let files = [("pages-2-0.jsonl", torn.as_str())];
-        let (exit, results, notes) = exported(&files, &args(Purpose::Search)).await;
-        assert_eq!((exit.unwrap(), results), (Exit::Done, good.clone()));
-        assert!(notes.contains("not read: 1 unfinished line"), "{notes}");
-        let bad = format!("{good}{}", record("old", "\"robots\":[]"));
-        let (exit, ..) = exported(&[("pages-2-0.jsonl", &bad)], &args(Purpose::Search)).await;
-        let told = exit.unwrap_err().to_string();
-        let expected = "DATA/pages/pages-2-0.jsonl:2: not a page record: missing field `usage`";
-        assert!(told.starts_with(expected), "{told}");
-        let (exit, ..) = exported(&[], &args(Purpose::Search)).await;
-        let told = exit.unwrap_err().to_string();
-        assert_eq!(told, "there is nothing to export: no file of pages in DATA/pages");
-    }
-}
+mod tests;

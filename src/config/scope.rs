@@ -32,7 +32,8 @@ section! {
         exclude: Vec<String> = Vec::new(), each(|rule| is_rule(rule), RULE);
         /// Links away from a seed.
         max_depth: u16 = 20;
-        /// Completed exchanges other than robots.txt, redirects included; then the crawl is done.
+        /// Completed exchanges other than robots.txt, redirects included, in the life of the data
+        /// directory; then the crawl is done.
         max_pages: Option<u64> = None, within(1..=1_000_000_000_000_000);
         /// Length of a URL in bytes.
         max_url_length: u32 = 2000, within(16..=65_536);

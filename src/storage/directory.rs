@@ -98,6 +98,14 @@ impl DataDir {
         Ok(directory)
     }
 
+    /// Whether this build may read what lies at `path`, also while another process has it open.
+    ///
+    /// # Errors
+    /// Newer, unreadable, somebody else's, or refused by the file system.
+    pub fn readable(path: &Path) -> Result<(), DirectoryError> {
+        check(path).map(drop)
+    }
+
     /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
