@@ -275,8 +275,7 @@ impl Shard {
             if let Some(waking) = self.waking.get_mut(&id) {
                 waking.stale = true;
             } else {
-                let at = record.rests_until().max(self.opened_at + record.delay).max(now);
-                self.ready.hasten(id, at);
+                self.ready.hasten(id, self.may_be_asked_at(&record).max(now));
             }
             self.asleep.remember(id, record, counts);
         }

@@ -283,11 +283,10 @@ impl Shard {
     /// interval. Nothing waits once the shard is closing.
     fn schedule_flush(&mut self, by: Option<Timestamp>) {
         let now = self.now();
-        let closing = !matches!(self.closing, Closing::No);
-        let wanted = if closing {
-            Some(now)
-        } else {
-            by.map(|by| by - (FLUSH_LEAD + self.commit.flush_took))
+        let lead = FLUSH_LEAD + self.commit.flush_took;
+        let wanted = match self.closing {
+            Closing::No => by.map(|by| by - lead),
+            Closing::Settling(..) | Closing::Closed => Some(now),
         };
         let soonest = self.commit.flushed_at + FLUSHES_APART;
         let latest = now + self.settings().flush_interval;

@@ -218,10 +218,7 @@ impl Shard {
             self.wake(id).wakes_sleepers = true;
         }
         if counts.queued > 0 {
-            let asked = record.site_wait_until.unwrap_or(record.next_allowed_at);
-            let delay = self.opened_at + record.delay;
-            let at = record.next_allowed_at.max(asked).max(delay).max(self.now());
-            self.ready.hasten(id, at);
+            self.ready.hasten(id, self.may_be_asked_at(record).max(self.now()));
         }
     }
 

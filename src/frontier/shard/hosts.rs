@@ -16,7 +16,7 @@ use crate::policy::host::{Effects, HostSeed};
 use crate::policy::robots::RobotsState;
 use crate::protocol::shard::{HostRead, Stepped, StoreFault, StoreReply};
 use crate::protocol::{DiscoveryMsg, HostMsg, HostPhase, ShardMsg};
-use crate::types::{HostCounts, HostId, LeaseId, Reason, Timestamp};
+use crate::types::{HostCounts, HostId, HostRecord, LeaseId, Reason, Timestamp};
 
 /// A host that wants nothing for this long goes to rest.
 pub(super) const REST_AFTER: Duration = Duration::from_secs(10);
@@ -169,6 +169,11 @@ impl Shard {
             self.put([Change::PutHost(id, row)]);
             self.totals.hosts += 1;
         }
+    }
+
+    /// When a host at rest may be asked at the earliest. I3: at the start it counts as just visited.
+    pub(super) fn may_be_asked_at(&self, record: &HostRecord) -> Timestamp {
+        record.rests_until().max(self.opened_at + record.delay)
     }
 
     /// Nothing holds the whole shard back.

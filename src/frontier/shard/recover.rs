@@ -231,7 +231,7 @@ impl Shard {
         if let Some(reason) = self.shut_out(&record.key).filter(|_| counts.queued > 0) {
             self.note_shut_out(id, record, counts, &reason);
         } else if counts.queued > 0 {
-            let at = record.rests_until().max(self.opened_at + record.delay);
+            let at = self.may_be_asked_at(record);
             self.ready.set(id, Some(at));
             self.note_found_waiting(id, record, counts.queued, at);
         } else if let Some(asked) = record.site_wait_until.filter(|_| counts.deferred > 0) {
