@@ -24,7 +24,7 @@ use crate::protocol::{HostPhase, HostView};
 use crate::storage::{DataDir, MadeShards, ShardStore, StoreOptions};
 use crate::types::{
     CrawlUrl, DeadLetter, HostCounts, HostId, HostKey, HostRecord, RobotsKept, RobotsRecord,
-    ShardId, Timestamp, UrlId, UrlView, tally,
+    ShardId, UrlId, UrlView, tally,
 };
 use crate::world::{Clock, Dice, Objects, SeededDice, TokioClock};
 
@@ -87,9 +87,9 @@ impl Offline {
                 after = rows.last().map(|(id, ..)| *id);
                 let exhausted = rows.len() < ROWS;
                 let now = self.clock.now();
-                let lines = rows
-                    .into_iter()
-                    .map(|(id, record, counts)| (shard, id, summary(&record, &counts, now)));
+                let lines = rows.into_iter().map(|(id, record, counts)| {
+                    (shard, id, HostSummary::at_rest(&record, counts, now))
+                });
                 let lines = lines.filter(|(_, _, line)| wanted.fits(line));
                 found.extend(lines.take(max - found.len()));
                 if exhausted || found.len() == max {
@@ -235,7 +235,7 @@ impl Offline {
         robots: Option<&RobotsRecord>,
     ) -> HostDetail {
         let now = self.clock.now();
-        let line = summary(record, &counts, now);
+        let line = HostSummary::at_rest(record, counts, now);
         let politeness = self.config.politeness.for_host(&record.key);
         let view = HostView {
             host_key: record.key.clone(),
@@ -309,36 +309,6 @@ fn candidates(text: &str) -> Vec<HostKey> {
     }
     let schemes = ["https", "http"].into_iter();
     schemes.filter_map(|scheme| HostKey::parse(&format!("{scheme}://{text}"))).collect()
-}
-
-/// How a host at rest stands, from its row.
-fn summary(record: &HostRecord, counts: &HostCounts, now: Timestamp) -> HostSummary {
-    let asked = record.site_wait_until.filter(|until| *until > now);
-    let (state, reason) = if record.overrides.paused {
-        (HostPhase::Parked, Some("paused by an operator".to_owned()))
-    } else if let Some(reason) = &record.parked {
-        (HostPhase::Parked, Some(reason.to_string()))
-    } else if counts.queued == 0 {
-        (HostPhase::Idle, None)
-    } else if let Some(until) = asked {
-        (HostPhase::Waiting, Some(format!("the site asked to wait until {until}")))
-    } else if record.next_allowed_at > now {
-        let until = record.next_allowed_at;
-        let set_by = record.set_by;
-        let reason = format!("the host may be asked again at {until} (set by {set_by})");
-        (HostPhase::Waiting, Some(reason))
-    } else {
-        (HostPhase::Ready, None)
-    };
-    HostSummary {
-        host_key: record.key.clone(),
-        state,
-        reason,
-        next_allowed_at: Some(record.next_allowed_at).filter(|at| *at > Timestamp::EPOCH),
-        in_flight: 0,
-        queued: counts.queued,
-        pages_today: if record.budget_day == now.day() { record.requests_today } else { 0 },
-    }
 }
 
 /// What the row says of a host's robots.txt.

@@ -348,7 +348,7 @@ impl Known {
         if let Some(summary) = self.residents.get(&id) {
             return summary.clone();
         }
-        let mut summary = resting_summary(record, counts, self.now);
+        let mut summary = HostSummary::at_rest(record, counts, self.now);
         if let (HostPhase::Ready | HostPhase::Waiting, Some(wait)) =
             (summary.state, self.waits.get(&id))
         {
@@ -389,47 +389,23 @@ async fn page_of_hosts(
     }
 }
 
-/// A host without an actor: at rest, waiting for its clock, or parked.
-fn resting_phase(record: &HostRecord, counts: HostCounts, now: Timestamp) -> HostPhase {
-    let asked = record.site_wait_until.unwrap_or(Timestamp::EPOCH);
-    if record.parked.is_some() || record.overrides.paused {
-        HostPhase::Parked
-    } else if counts.queued == 0 {
-        HostPhase::Idle
-    } else if record.next_allowed_at.max(asked) > now {
-        HostPhase::Waiting
-    } else {
-        HostPhase::Ready
-    }
-}
-
-fn resting_summary(record: &HostRecord, counts: HostCounts, now: Timestamp) -> HostSummary {
-    HostSummary {
-        host_key: record.key.clone(),
-        state: resting_phase(record, counts, now),
-        reason: record.parked.as_ref().map(ToString::to_string),
-        next_allowed_at: Some(record.next_allowed_at),
-        in_flight: 0,
-        queued: counts.queued,
-        pages_today: record.requests_today,
-    }
-}
-
 fn resting_view(
     record: &HostRecord,
     counts: HostCounts,
     robots: &RobotsState,
     now: Timestamp,
 ) -> HostView {
+    let HostSummary { host_key, state, reason, next_allowed_at, in_flight, pages_today, .. } =
+        HostSummary::at_rest(record, counts, now);
     HostView {
-        host_key: record.key.clone(),
-        state: resting_phase(record, counts, now),
-        reason: record.parked.as_ref().map(ToString::to_string),
-        next_allowed_at: Some(record.next_allowed_at),
+        host_key,
+        state,
+        reason,
+        next_allowed_at,
         delay_seconds: record.delay,
         delay_set_by: record.set_by,
-        in_flight: 0,
-        pages_today: record.requests_today,
+        in_flight,
+        pages_today,
         budget: 0,
         robots: robots_view(robots),
         backoff: record.backoff,
