@@ -171,7 +171,7 @@ impl Shard {
         }
     }
 
-    /// When a host at rest may be asked at the earliest. I3: at the start it counts as just visited.
+    /// When a host at rest may be asked at the earliest; at the start it was just visited (I3).
     pub(super) fn may_be_asked_at(&self, record: &HostRecord) -> Timestamp {
         record.rests_until().max(self.opened_at + record.delay)
     }
