@@ -13,7 +13,7 @@ use mehman::world::{Clock as _, Dice, SeededDice, TokioClock};
 use support::node::{Daemon, Home, LOCAL, Running};
 use support::site::{CLOCK_STEP, Reply, Request, Site, assert_gaps};
 use support::torture::{HEARD, Left, Web, assert_archived, assert_readable, assert_whole};
-use support::{data, now, until};
+use support::{data, events, now, until};
 
 /// When a crawl is killed. Each is used twice in a crawl, in an order that the seed throws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,19 @@ enum Moment {
     /// `serve`, once a site's wish to wait was heard, long before that wait ends.
     Waiting,
     /// `serve`, with a large page sent: stored or not, in a parser's hands or not.
+    Sent,
+    /// `serve`, once a large page is in the feed as fetched, and a parser has it in hand.
     Unparsed,
 }
 
-const MOMENTS: [Moment; 5] =
-    [Moment::Starting, Moment::Working, Moment::Seeded, Moment::Waiting, Moment::Unparsed];
+const MOMENTS: [Moment; 6] = [
+    Moment::Starting,
+    Moment::Working,
+    Moment::Seeded,
+    Moment::Waiting,
+    Moment::Sent,
+    Moment::Unparsed,
+];
 /// Kills of one crawl.
 const KILLS: usize = 2 * MOMENTS.len();
 
@@ -71,16 +79,16 @@ impl Torture {
     }
 
     /// A daemon that has acknowledged the front pages and a late page of one site.
-    async fn serve(&mut self, site: impl Fn(&Web) -> &Site) -> Running {
-        let Daemon { running, client, .. } = self.home.serve().await;
+    async fn serve(&mut self, site: impl Fn(&Web) -> &Site) -> Daemon {
+        let daemon = self.home.serve().await;
         self.pass(400).await;
         let late = Web::late(site(&self.web), self.late.len());
         let seeds = [self.web.fronts(), vec![late.clone()]].concat().join("\n");
-        let answer = client.ask("POST", "/v1/seeds", "text/plain", seeds).await;
+        let answer = daemon.client.ask("POST", "/v1/seeds", "text/plain", seeds).await;
         let told = answer.json();
         assert_eq!((answer.status, &told["refused"]), (200, &0.into()), "{told}");
         self.late.push(late);
-        running
+        daemon
     }
 
     /// Starts what is to be killed, and waits until it is time.
@@ -102,18 +110,28 @@ impl Torture {
                 self.pass(300).await;
                 running
             }
-            Moment::Seeded => self.serve(|web| &web.plain).await,
+            Moment::Seeded => self.serve(|web| &web.plain).await.running,
             Moment::Waiting => {
-                let running = self.serve(|web| &web.asking).await;
+                let running = self.serve(|web| &web.asking).await.running;
                 until("a wait", 60, async || since(self.web.last_wait())).await;
                 TokioClock::system().sleep(HEARD).await;
                 self.pass(500).await;
                 running
             }
-            Moment::Unparsed => {
-                let running = self.serve(|web| &web.large).await;
+            Moment::Sent => {
+                let running = self.serve(|web| &web.large).await.running;
                 until("a large page", 60, async || since(self.web.last_large())).await;
                 self.pass(400).await;
+                running
+            }
+            Moment::Unparsed => {
+                let Daemon { running, client, .. } = self.serve(|web| &web.large).await;
+                let late = self.late.last().expect("a late page");
+                let fetched = async || {
+                    let found = events::read_all(&client).await;
+                    (events::count(&found, "fetched", late) > 0).then_some(())
+                };
+                until("a large page in the feed", 60, fetched).await;
                 running
             }
         }

@@ -20,6 +20,9 @@ pub(crate) const HEARD: Duration = Duration::from_millis(500);
 
 /// Words of a large page: some 900 KB, which a parser has in hand for a while.
 const WORDS: usize = 100_000;
+/// Words of a large page that comes late: a parser has it in hand for longer than it takes to be
+/// stored, flushed and shown in the feed, several times over.
+const LATE_WORDS: usize = 4 * WORDS;
 /// Pages that no link leads to, as seeds for later.
 const LATE: &str = "/late-";
 
@@ -90,8 +93,13 @@ fn large(request: &Request) -> Reply {
     if request.path == "/robots.txt" {
         return robots("");
     }
-    let words = |page| (0..WORDS).map(|word| format!("w{page}x{word:x} ")).collect::<String>();
-    tree(Web::LARGE_PAGES, request, |page| if page == 0 { String::new() } else { words(page) })
+    let count = |page| match page {
+        0 => 0,
+        page if page < Web::LARGE_PAGES => WORDS,
+        _ => LATE_WORDS,
+    };
+    let words = |page| (0..count(page)).map(|word| format!("w{page}x{word:x} ")).collect();
+    tree(Web::LARGE_PAGES, request, words)
 }
 
 impl Web {
@@ -113,7 +121,9 @@ impl Web {
     /// A home with a configuration for them.
     pub(crate) fn home(flush_interval: &str) -> Home {
         let local = LOCAL.replace("20ms", &format!("{}ms", DELAY.as_millis()));
-        Home::new(&format!("{local}\n[data]\nflush_interval = \"{flush_interval}\"\n"))
+        // A busy machine may take its time for a large page.
+        let patient = "[parse]\nmax_time = \"60s\"\n";
+        Home::new(&format!("{local}\n{patient}[data]\nflush_interval = \"{flush_interval}\"\n"))
     }
 
     fn sites(&self) -> [(&Site, usize); 4] {
