@@ -144,7 +144,7 @@ pub fn place(
     weights: &[u8; BANDS],
     granted: &BTreeSet<UrlId>,
 ) -> Option<Place> {
-    let request = WindowRequest { after: [None; BANDS], limit: [PLACES_LOOKED_AT; BANDS] };
+    let request = WindowRequest::of_each(PLACES_LOOKED_AT);
     let all = rows.exhausted.iter().all(|exhausted| *exhausted);
     let mut window = Window::default();
     window.load(&request, rows, |entry| granted.contains(&entry));

@@ -20,8 +20,29 @@ pub type Place = (u64, UrlId);
 pub struct WindowRequest {
     /// Per band: read after this place; `None` from the beginning.
     pub after: [Option<Place>; BANDS],
-    /// Per band: rows wanted, 0 for a band that needs none.
+    /// Per band: rows that it gets for sure, 0 for a band that needs none.
     pub limit: [u16; BANDS],
+    /// Rows in all: what one band leaves goes to those behind it.
+    pub room: u16,
+}
+
+impl WindowRequest {
+    /// So many rows of each band, from its beginning.
+    pub fn of_each(limit: u16) -> Self {
+        let bands = u16::try_from(BANDS).unwrap_or(u16::MAX);
+        let room = limit.saturating_mul(bands);
+        Self { after: [None; BANDS], limit: [limit; BANDS], room }
+    }
+
+    /// How many rows of a band may be read when the bands before it had `read`.
+    pub fn rows_of(&self, band: usize, read: usize) -> usize {
+        let own = usize::from(self.limit[band]);
+        if own == 0 {
+            return 0;
+        }
+        let later: usize = self.limit[band + 1..].iter().copied().map(usize::from).sum();
+        usize::from(self.room).saturating_sub(read + later).max(own)
+    }
 }
 
 /// The rows read.
@@ -66,16 +87,22 @@ impl Window {
     }
 
     /// What to read, or `None` when every band has entries or nothing beyond them.
+    ///
+    /// A read costs far more than its rows, so it fills the window: each band up to its share, and
+    /// what is left for those that have more.
     pub fn wants(&self, capacity: u16) -> Option<WindowRequest> {
-        let share = (usize::from(capacity) / BANDS).max(1);
-        let mut request = WindowRequest { after: [None; BANDS], limit: [0; BANDS] };
-        for (at, band) in self.bands.iter().enumerate() {
-            if band.entries.is_empty() && !band.exhausted {
-                request.after[at] = band.cursor;
-                request.limit[at] = u16::try_from(share).unwrap_or(u16::MAX);
-            }
+        if !self.bands.iter().any(|band| band.entries.is_empty() && !band.exhausted) {
+            return None;
         }
-        request.limit.iter().any(|limit| *limit > 0).then_some(request)
+        let rows = |rows: usize| u16::try_from(rows).unwrap_or(u16::MAX);
+        let share = (usize::from(capacity) / BANDS).max(1);
+        let mut request = WindowRequest { after: [None; BANDS], limit: [0; BANDS], room: 0 };
+        for (at, band) in self.bands.iter().enumerate().filter(|(_, band)| !band.exhausted) {
+            request.after[at] = band.cursor;
+            request.limit[at] = rows(share.saturating_sub(band.entries.len()));
+        }
+        request.room = rows(usize::from(capacity).saturating_sub(self.len()));
+        Some(request)
     }
 
     /// Takes rows that were read; those in `granted` are left out.
@@ -245,6 +272,49 @@ mod tests {
         window.load(&request, rows(1, [3, 4].into_iter(), true), |id| id == taken);
         assert_eq!(window.pop(&WEIGHTS).map(|entry| entry.order), Some(4));
         assert!(window.is_exhausted());
+    }
+
+    #[test]
+    fn a_read_fills_the_window() {
+        let full = loaded(1, 0..32, false);
+        assert_eq!(full.len(), 32);
+        // The other bands are exhausted: theirs is this one's too.
+        let mut window = full;
+        (0..32).for_each(|_| assert!(window.pop(&WEIGHTS).is_some()));
+        let request = window.wants(64).unwrap();
+        assert_eq!((request.limit, request.room), ([0, 16, 0, 0], 64));
+        assert_eq!(request.rows_of(1, 0), 64);
+        assert_eq!(request.rows_of(0, 0), 0);
+        assert_eq!(request.after[1].map(|place| place.0), Some(31));
+
+        // A band that is read for another's sake goes on behind what it has.
+        let mut window = Window::default();
+        let request = window.wants(64).unwrap();
+        let rows = |band, orders: std::ops::Range<u64>| -> Vec<QueueEntry> {
+            orders.map(|order| entry(band, order)).collect()
+        };
+        let all = WindowRows {
+            rows: [rows(0, 0..1), rows(1, 0..16), rows(2, 0..16), Vec::new()],
+            exhausted: [false, false, false, true],
+        };
+        window.load(&request, all, |_| false);
+        assert!(window.wants(64).is_none());
+        window.pop(&WEIGHTS);
+        let request = window.wants(64).unwrap();
+        assert_eq!((request.limit, request.room), ([16, 0, 0, 0], 32));
+        window.pop(&WEIGHTS);
+        let request = window.wants(64).unwrap();
+        assert_eq!((request.limit, request.room), ([16, 1, 0, 0], 33));
+        assert_eq!(request.after[1].map(|place| place.0), Some(15));
+        // The first takes what it has, the second what is left; both shares are kept.
+        assert_eq!((request.rows_of(0, 0), request.rows_of(1, 5)), (32, 28));
+        let more = WindowRows {
+            rows: [rows(0, 1..6), rows(1, 16..44), Vec::new(), Vec::new()],
+            exhausted: [true, false, false, false],
+        };
+        window.load(&request, more, |_| false);
+        assert_eq!(window.len(), 64);
+        assert!(!window.bands[2].exhausted, "a band that was not read says nothing");
     }
 
     #[test]

@@ -122,12 +122,12 @@ impl ShardStore {
         request: &WindowRequest,
     ) -> Result<WindowRows, StoreError> {
         let mut windows = WindowRows::default();
-        let mut wanted: Vec<(usize, KeyRange, usize)> = Vec::new();
-        for (at, limit) in request.limit.iter().enumerate().filter(|(_, limit)| **limit > 0) {
+        let mut wanted: Vec<(usize, KeyRange)> = Vec::new();
+        for (at, _) in request.limit.iter().enumerate().filter(|(_, limit)| **limit > 0) {
             let band = u8::try_from(at).unwrap_or(u8::MAX);
             let seen = request.after[at].map(|(order, id)| Key::Queue { band, order, id });
             let range = keys::after(keys::band_range(host, band), seen.as_ref());
-            wanted.push((at, range, usize::from(*limit)));
+            wanted.push((at, range));
         }
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return Ok(windows) };
         let range = first.1.start.clone()..last.1.end.clone();
@@ -138,7 +138,9 @@ impl ShardStore {
         let mut scan = Box::pin(scan).await.map_err(engine("scan"))?;
         // The first row behind the band before, which that band cannot use.
         let mut ahead: Option<KeyValue> = None;
-        for (at, range, limit) in wanted {
+        let mut read = 0;
+        for (at, range) in wanted {
+            let limit = request.rows_of(at, read);
             let known = ahead.as_ref().is_some_and(|row| row.key[..] >= range.start[..]);
             if !known && range.start < range.end {
                 ahead = None;
@@ -158,6 +160,7 @@ impl ShardStore {
                     }
                 }
             }
+            read += rows.len();
             windows.exhausted[at] = rows.len() < limit;
             windows.rows[at] = rows_of(Kind::Queue, &rows)?;
         }

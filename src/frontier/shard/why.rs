@@ -131,7 +131,7 @@ async fn place_of(
     bands: &[u8; BANDS],
     leases: &BTreeMap<UrlId, LeaseId>,
 ) -> Result<Option<Place>, StoreError> {
-    let request = WindowRequest { after: [None; BANDS], limit: [PLACES_LOOKED_AT; BANDS] };
+    let request = WindowRequest::of_each(PLACES_LOOKED_AT);
     let rows = store.queue_windows(id.host, &request).await?;
     let granted: BTreeSet<UrlId> = leases.keys().copied().collect();
     Ok(place(id, rows, bands, &granted))

@@ -161,12 +161,14 @@ async fn windows_of_all_bands_are_read_as_if_one_by_one() {
     let seen = |at: usize| Some((own[at].order, own[at].id));
     let afters = [[None; 4], [seen(0), None, seen(4), None], [seen(2), None, None, seen(5)]];
     let limits = [[9; 4], [1; 4], [2, 0, 1, 3], [0, 4, 0, 4], [0, 0, 2, 0], [0; 4]];
-    for (after, limit) in afters.iter().flat_map(|after| limits.map(|limit| (*after, limit))) {
-        let request = WindowRequest { after, limit };
-        let mut expected = WindowRows::default();
+    let limits = limits.iter().flat_map(|limit| [0, 5, 64].map(|room| (*limit, room)));
+    for (after, (limit, room)) in limits.flat_map(|wanted| afters.map(|after| (after, wanted))) {
+        let request = WindowRequest { after, limit, room };
+        let (mut expected, mut taken) = (WindowRows::default(), 0);
         for band in (0..4).filter(|band| limit[*band] > 0) {
-            let (number, rows) = (u8::try_from(band).unwrap(), usize::from(limit[band]));
+            let (number, rows) = (u8::try_from(band).unwrap(), request.rows_of(band, taken));
             let read = store.queue_window(HostId(1), number, after[band], rows).await.unwrap();
+            taken += read.0.len();
             (expected.rows[band], expected.exhausted[band]) = read;
         }
         assert_eq!(

@@ -284,9 +284,9 @@ impl Bench {
 
     /// What the store has for a request.
     pub(super) fn rows(&self, request: &WindowRequest) -> WindowRows {
-        let mut rows = WindowRows::default();
+        let (mut rows, mut read) = (WindowRows::default(), 0);
         for band in 0..BANDS {
-            let limit = usize::from(request.limit[band]);
+            let limit = request.rows_of(band, read);
             if limit == 0 {
                 continue;
             }
@@ -295,6 +295,7 @@ impl Bench {
                     && request.after[band].is_none_or(|after| (*order, *id) > after)
             });
             rows.rows[band] = beyond.take(limit).map(|(_, entry)| entry.clone()).collect();
+            read += rows.rows[band].len();
             rows.exhausted[band] = rows.rows[band].len() < limit;
         }
         rows
