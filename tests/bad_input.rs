@@ -232,8 +232,8 @@ async fn faults_of_several_lists_are_told_together_in_the_order_of_the_file() {
          [[output]]\nkind = \"wet\"\nurl = \"s3://bucket/pages\"\n"
     ));
     let named = [
-        "scope.include = \"regex:(\"",
-        "scope.include = \"regex:[\"",
+        "scope.include[0] = \"regex:(\"",
+        "scope.include[1] = \"regex:[\"",
         "none.txt",
         "archive.url",
         "output[0].kind",

@@ -42,7 +42,20 @@ fn entries(directory: &Path) -> Vec<String> {
     names
 }
 
-const BAD: &str = "[politeness]\nmin_dely = \"1s\"\n[fetch]\nworkers = \"many\"\n";
+const BAD: &str = "[politeness]
+min_dely = \"1s\"
+[fetch]
+workers = \"many\"
+[scope]
+include = [\"regex:(\", \"file:none.txt\"]
+[data]
+store = \"s3://bucket/crawl\"
+[[output]]
+kind = \"parquet\"
+[[extract]]
+match = \"domain:a.test\"
+fields = { price = \"p[\" }
+";
 const GOOD: &str =
     "[identity]\ncontact_email = \"crawler@example.org\"\n[admin]\ntoken = \"geheim\"\n";
 const SEEDS: &str = "https://a.test/\n# a comment\nexample.org\nftp://b.test/\n";
@@ -55,7 +68,16 @@ fn no_contact_no_crawl() {
 
 #[test]
 fn every_fault_of_a_configuration_is_named_at_once() {
-    let said = ["bad.toml:2:1: politeness.min_dely", "min_delay", "bad.toml:4:1: fetch.workers"];
+    let said = [
+        "bad.toml:2:1: politeness.min_dely",
+        "min_delay",
+        "bad.toml:4:1: fetch.workers",
+        "bad.toml:6:12: scope.include[0] = \"regex:(\": ",
+        "bad.toml:6:23: scope.include[1]: failed to read none.txt: ",
+        "bad.toml:8:1: data.store = \"s3://bucket/crawl\": ",
+        "bad.toml:10:1: output[0].kind = \"parquet\": ",
+        "bad.toml:11:1: extract[0]: ",
+    ];
     check(&["crawl", "https://a.test/", "--config", "bad.toml"], 2, &said);
     check(&["config", "check", "bad.toml"], 2, &said);
     check(&["config", "check", "--config", "bad.toml"], 2, &said);

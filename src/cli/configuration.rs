@@ -8,9 +8,8 @@ use super::arguments::{Common, ConfigCommand};
 use super::failure::Exit;
 use super::output::Output;
 use super::settings::{self, Overrides};
-use crate::config::{Config, ConfigFaults, Secrets};
+use crate::config::{ConfigFaults, Secrets};
 use crate::node;
-use crate::types::in_full;
 
 /// `config`.
 pub(super) fn run(
@@ -28,8 +27,7 @@ pub(super) fn run(
 
 /// Says ok, or every fault at once.
 fn check(file: Option<&Path>, common: &Common, output: &Output) -> anyhow::Result<Exit> {
-    match settings::load_file(file, common, &Overrides::default()) {
-        Ok(config) if !node::check(&config).is_empty() => beyond_this_build(&config, output),
+    match settings::load_to_crawl(file, common, &Overrides::default()) {
         Ok(config) => {
             let notes = node::without_effect(&config);
             if output.is_json() {
@@ -52,19 +50,6 @@ fn check(file: Option<&Path>, common: &Common, output: &Output) -> anyhow::Resul
         }
         Err(faults) => Err(faults.into()),
     }
-}
-
-/// A configuration that is well-formed, and asks for what this build cannot do.
-fn beyond_this_build(config: &Config, output: &Output) -> anyhow::Result<Exit> {
-    let faults = node::check(config);
-    if output.is_json() {
-        let faults: Vec<Value> =
-            faults.iter().map(|fault| json!({ "problem": in_full(fault) })).collect();
-        output.json(&json!({ "ok": false, "faults": faults }))?;
-    } else {
-        faults.iter().for_each(|fault| output.alert(&format!("error: {}", in_full(fault))));
-    }
-    Ok(Exit::Wrong)
 }
 
 fn listed(faults: &ConfigFaults) -> Vec<Value> {

@@ -111,7 +111,7 @@ fn configure(args: &CrawlArgs, common: &Common) -> anyhow::Result<Config> {
     overrides.set_some("admin.listen", args.admin_listen);
     // A crawl has an end, and pages that fall due again would have none.
     overrides.set("recrawl.enabled", false);
-    let config = settings::load(common, &overrides)?;
+    let config = settings::load_to_crawl(common.config.as_deref(), common, &overrides)?;
     config.crawlable()?;
     Ok(config)
 }
@@ -187,6 +187,7 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
         status: since(&base, status),
         waiting: last.waiting,
         patience,
+        goes_on: true,
         took: at.since(started),
         at,
         places: places(&config),

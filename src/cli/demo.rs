@@ -42,7 +42,8 @@ pub(super) async fn run(args: &DemoArgs, common: &Common, output: &Output) -> an
     output.note(&welcome(args, &data));
     let seeds = web.seeds().into_iter().map(|url| Seed { url, ..Seed::default() }).collect();
     let job = Job { config: Arc::new(config), seeds, listener: None, patience: PATIENCE };
-    let report = Box::pin(drive(job, output)).await?;
+    // The next sandbox stands at other ports, so its hosts are others.
+    let report = Report { goes_on: false, ..Box::pin(drive(job, output)).await? };
     report.print(output)?;
     if !output.is_json() {
         output.line(&format!("\n{}", seen(&report, &web)));
@@ -70,7 +71,7 @@ fn configure(web: &Sandbox, common: &Common) -> anyhow::Result<Config> {
     overrides.set("retry.factor", 2);
     overrides.set("retry.max_attempts", 3);
     overrides.set("recrawl.enabled", false);
-    let config = settings::load(common, &overrides)?;
+    let config = settings::load_to_crawl(common.config.as_deref(), common, &overrides)?;
     config.crawlable()?;
     Ok(config)
 }

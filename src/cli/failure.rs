@@ -54,15 +54,7 @@ pub(super) fn exit_of(failure: &anyhow::Error) -> Exit {
 fn is_configuration(cause: &(dyn std::error::Error + 'static)) -> bool {
     let node = cause.downcast_ref::<NodeError>();
     cause.is::<ConfigFaults>()
-        || matches!(
-            node,
-            Some(
-                NodeError::Setting { .. }
-                    | NodeError::RuleFile { .. }
-                    | NodeError::Shards { .. }
-                    | NodeError::Several(_)
-            )
-        )
+        || matches!(node, Some(NodeError::Settings(_) | NodeError::Shards { .. }))
 }
 
 /// `error: …`, and a line `  because: …` for each cause that adds to it.

@@ -44,8 +44,8 @@ impl Ending {
         match self {
             Self::Done => "done",
             Self::Waiting => "the rest waits",
-            Self::PageCap => "stopped at --max-pages",
-            Self::Interrupted => "interrupted; run it again to go on",
+            Self::PageCap => "stopped at the most pages",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -61,6 +61,8 @@ pub(super) struct Report {
     pub(super) waiting: Vec<ParkedHost>,
     /// How long hosts were waited for.
     pub(super) patience: Duration,
+    /// Whether the same command goes on where this one ended.
+    pub(super) goes_on: bool,
     /// From the start to the end.
     pub(super) took: Duration,
     /// When it ended.
@@ -127,24 +129,35 @@ impl Report {
 
     /// What is left, and how to go on with it.
     fn left(&self) -> Option<String> {
-        if self.ended != Ending::Waiting {
-            return None;
-        }
+        let left = match self.ended {
+            Ending::Done => return None,
+            Ending::Waiting => self.waits(),
+            Ending::PageCap => {
+                let queued = counted(self.status.urls.queued, "URL");
+                format!("{queued} left; a larger --max-pages (or `scope.max_pages`) goes on")
+            }
+            Ending::Interrupted => format!("{} left", counted(self.status.urls.queued, "URL")),
+        };
+        let again = self.goes_on && self.ended != Ending::PageCap;
+        Some(if again { format!("{left}; run the same command again to go on") } else { left })
+    }
+
+    /// Whom the crawl does not wait for.
+    fn waits(&self) -> String {
         let hosts = self.status.hosts.waiting + self.status.hosts.parked;
         let hosts = hosts.max(u64::from(tally(self.waiting.len())));
         let patience = span(self.patience);
-        let go_on = "run the same command again to go on";
-        Some(match (hosts, self.status.urls.deferred) {
+        match (hosts, self.status.urls.deferred) {
             (0, urls) => {
                 let verb = if urls == 1 { "falls" } else { "fall" };
-                format!("{} {verb} due later than in {patience}; {go_on}", counted(urls, "URL"))
+                format!("{} {verb} due later than in {patience}", counted(urls, "URL"))
             }
             (hosts, _) => {
                 let verb = if hosts == 1 { "waits" } else { "wait" };
                 let hosts = counted(hosts, "host");
-                format!("{hosts} {verb} longer than {patience}, listed below; {go_on}")
+                format!("{hosts} {verb} longer than {patience}, listed below")
             }
-        })
+        }
     }
 
     fn to_text(&self) -> String {
@@ -248,6 +261,7 @@ mod tests {
             status,
             waiting: vec![parked],
             patience: Duration::from_secs(60),
+            goes_on: true,
             took: Duration::from_secs(40),
             at: Timestamp::from_secs(40),
             places: places(&Config::default()),
@@ -295,6 +309,26 @@ mod tests {
         assert!(done.to_text().starts_with("120 pages in 40 s, 3.0 a second, 2.5 MiB (done)"));
         let stopped = Report { ended: Ending::Interrupted, ..report() };
         assert_eq!(stopped.exit(), Exit::Interrupted);
+    }
+
+    #[test]
+    fn how_to_go_on_is_said_where_one_can() {
+        let mut queued = report();
+        queued.status.urls.queued = 7;
+        for (ended, goes_on, said) in [
+            (Ending::Done, true, None),
+            (Ending::Interrupted, true, Some("7 URLs left; run the same command again to go on")),
+            (Ending::Interrupted, false, Some("7 URLs left")),
+            (
+                Ending::PageCap,
+                true,
+                Some("7 URLs left; a larger --max-pages (or `scope.max_pages`) goes on"),
+            ),
+            (Ending::Waiting, false, Some("1 host waits longer than 1 min, listed below")),
+        ] {
+            let report = Report { ended, goes_on, ..queued.clone() };
+            assert_eq!(report.left().as_deref(), said, "{ended:?} {goes_on}");
+        }
     }
 
     #[test]

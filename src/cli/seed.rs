@@ -12,7 +12,7 @@ use super::failure::Exit;
 use super::output::Output;
 use super::progress::Bar;
 use super::seeds::{self, BadSeed, Given, Place, SeedFile};
-use super::text::count;
+use super::text::{count, counted};
 use crate::admin::SeedsAnswer;
 use crate::protocol::discovery::{Seed, SeedResult};
 
@@ -99,9 +99,12 @@ impl Sender<'_> {
         }
         let (places, seeds): (VecDeque<Place>, Vec<Seed>) = self.batch.drain(..).unzip();
         let answer = self.client.post(&["v1", "seeds"], &json!({ "urls": seeds })).await;
-        let answer = answer.with_context(|| {
-            let done = count(self.tally.accepted + self.tally.known + self.tally.refused);
-            format!("stopped after {done} seeds; send all again, those that are in are known then")
+        let answer = answer.with_context(|| match self.tally.accepted + self.tally.known {
+            0 => "no seed was taken".to_owned(),
+            taken => format!(
+                "stopped after {} were taken; send all again, those that are in are known then",
+                counted(taken, "seed")
+            ),
         })?;
         let answer: SeedsAnswer = self.client.read(&answer)?;
         self.tally.accepted += answer.accepted;

@@ -60,7 +60,7 @@ pub(super) async fn run(common: &Common, output: &Output) -> anyhow::Result<Exit
 
 /// R5: a daemon crawls, so it needs a contact too.
 fn configure(common: &Common) -> Result<Config, ConfigFaults> {
-    let config = settings::load(common, &Overrides::default())?;
+    let config = settings::load_to_crawl(common.config.as_deref(), common, &Overrides::default())?;
     config.crawlable()?;
     Ok(config)
 }

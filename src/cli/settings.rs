@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::arguments::Common;
 use crate::config::{Config, ConfigFaults};
+use crate::node;
 
 /// Keys of the configuration that options set, with their values as text.
 #[derive(Clone, Debug, Default)]
@@ -28,21 +29,26 @@ impl Overrides {
 /// # Errors
 /// Every fault found.
 pub(super) fn load(common: &Common, overrides: &Overrides) -> Result<Config, ConfigFaults> {
-    load_file(common.config.as_deref(), common, overrides)
+    Config::load(common.config.as_deref(), environment(), &options(common, overrides))
 }
 
-/// The same, from another file than `--config` says.
+/// The configuration of a command that crawls, or that says whether one could: what this build
+/// cannot do, and what files it names get wrong, is a fault as well.
 ///
 /// # Errors
 /// Every fault found.
-pub(super) fn load_file(
+pub(super) fn load_to_crawl(
     file: Option<&Path>,
     common: &Common,
     overrides: &Overrides,
 ) -> Result<Config, ConfigFaults> {
+    Config::load_for(file, environment(), &options(common, overrides), &node::check)
+}
+
+fn options(common: &Common, overrides: &Overrides) -> Vec<(String, String)> {
     let mut options = overrides.clone();
     options.set_some("data.dir", common.data.as_ref());
-    Config::load(file, environment(), &options.0)
+    options.0
 }
 
 /// The environment, without what is not text: no key of ours is.

@@ -92,10 +92,24 @@ impl Config {
         environment: impl Iterator<Item = (String, String)>,
         options: &[(String, String)],
     ) -> Result<Self, ConfigFaults> {
+        Self::load_for(file, environment, options, &|_| Vec::new())
+    }
+
+    /// The same for somebody who works with it: `unfit` names the values that it cannot use, and
+    /// they are told beside those that cannot be read.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_for(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        options: &[(String, String)],
+        unfit: &dyn Fn(&Self) -> Vec<Fault>,
+    ) -> Result<Self, ConfigFaults> {
         let mut faults = Faults::default();
         let mut root = file.map_or_else(Node::empty, |path| read_file(path, &mut faults));
         lay_over(&mut root, environment, options);
-        Self::judge(&root, faults)
+        Self::judge(&root, faults, unfit)
     }
 
     /// Reads TOML; `name` stands for the file in faults.
@@ -105,7 +119,7 @@ impl Config {
     pub fn from_toml(text: &str, name: &str) -> Result<Self, ConfigFaults> {
         let mut faults = Faults::default();
         let root = Node::from_toml(text, Path::new(name), &mut faults);
-        Self::judge(&root, faults)
+        Self::judge(&root, faults, &|_| Vec::new())
     }
 
     /// R5: whether a crawl may start: only with a contact for site owners.
@@ -116,17 +130,10 @@ impl Config {
         if self.identity.contact_url.is_some() || self.identity.contact_email.is_some() {
             return Ok(());
         }
-        Err(ConfigFaults {
-            faults: vec![Fault {
-                key: "identity.contact_url".to_owned(),
-                origin: Origin::Default,
-                found: None,
-                problem: "the owners of sites need a way to reach whoever crawls them".to_owned(),
-                remedy: "give a page or an address of mail with --contact, or set \
-                         `identity.contact_url` or `identity.contact_email`"
-                    .to_owned(),
-            }],
-        })
+        let problem = "the owners of sites need a way to reach whoever crawls them";
+        let remedy = "give a page or an address of mail with --contact, or set \
+                      `identity.contact_url` or `identity.contact_email`";
+        Err(Fault::of("identity.contact_url", problem).remedy(remedy).into())
     }
 
     /// What a reload makes of this configuration and a new one: the new values where that is safe,
@@ -154,10 +161,19 @@ impl Config {
         }
     }
 
-    fn judge(root: &Node, mut faults: Faults) -> Result<Self, ConfigFaults> {
+    fn judge(
+        root: &Node,
+        mut faults: Faults,
+        unfit: &dyn Fn(&Self) -> Vec<Fault>,
+    ) -> Result<Self, ConfigFaults> {
         let (path, wanted) = (String::new(), Self::wanted());
         let found = Found { path, node: root, wanted, absent: "none", secret: false };
         let config = Self::read(&found, &mut faults);
+        for fault in config.iter().flat_map(unfit).collect::<Vec<_>>() {
+            if faults.sound(&fault.key) {
+                faults.push(Fault { origin: root.origin_of(&fault.key), ..fault });
+            }
+        }
         faults.into_result()?;
         Ok(config.expect("a configuration without fault is complete"))
     }

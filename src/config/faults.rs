@@ -65,6 +65,31 @@ pub struct Fault {
     pub remedy: String,
 }
 
+impl Fault {
+    /// A value that was read well and that its user cannot work with; its place is still unknown.
+    pub fn of(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            origin: Origin::Default,
+            found: None,
+            problem: problem.into(),
+            remedy: String::new(),
+        }
+    }
+
+    /// With the value found.
+    #[must_use]
+    pub fn found(self, value: impl fmt::Debug) -> Self {
+        Self { found: Some(format!("{value:?}")), ..self }
+    }
+
+    /// With what would do.
+    #[must_use]
+    pub fn remedy(self, remedy: &str) -> Self {
+        Self { remedy: remedy.to_owned(), ..self }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
@@ -99,6 +124,22 @@ fn listed(faults: &[Fault]) -> String {
     faults.iter().fold(head, |text, fault| format!("{text}\n  {fault}"))
 }
 
+impl ConfigFaults {
+    /// Refuses when there is any.
+    ///
+    /// # Errors
+    /// The faults.
+    pub fn refuse(faults: Vec<Fault>) -> Result<(), Self> {
+        if faults.is_empty() { Ok(()) } else { Err(Self { faults }) }
+    }
+}
+
+impl From<Fault> for ConfigFaults {
+    fn from(fault: Fault) -> Self {
+        Self { faults: vec![fault] }
+    }
+}
+
 /// Collects faults while a configuration is read.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
@@ -129,6 +170,6 @@ impl Faults {
 
     /// The faults, if there are any.
     pub(super) fn into_result(self) -> Result<(), ConfigFaults> {
-        if self.found.is_empty() { Ok(()) } else { Err(ConfigFaults { faults: self.found }) }
+        ConfigFaults::refuse(self.found)
     }
 }

@@ -23,17 +23,25 @@ pub(super) fn distance(left: &str, right: &str) -> usize {
     rows[left.len()][right.len()]
 }
 
-/// The nearest of some words, the first of equals; `None` when there are none.
+/// Whether one may have been meant by the other: two letters may be wrong, or a third of the
+/// longer.
+fn is_near(left: &str, right: &str) -> bool {
+    distance(left, right) <= (left.chars().count().max(right.chars().count()) / 3).max(2)
+}
+
+/// The nearest of some words, the first of equals; `None` when none is near.
 pub(super) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    words.min_by_key(|known| distance(word, known))
+    words.filter(|known| is_near(word, known)).min_by_key(|known| distance(word, known))
 }
 
 /// The known key nearest to a path: in the same table by its last name, elsewhere by the whole
-/// path or, for a key that only stands in the wrong table, by its last name.
+/// path or, for a key that only stands in the wrong table, by its last name; `None` when none is
+/// near.
 pub(super) fn nearest_key<'k>(path: &str, keys: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
-    keys.min_by_key(|known| {
-        let (known_table, known_name) = known.rsplit_once('.').unwrap_or(("", known));
+    let parts = |known: &'k str| known.rsplit_once('.').unwrap_or(("", known));
+    keys.filter(|known| is_near(name, parts(known).1)).min_by_key(|known| {
+        let (known_table, known_name) = parts(known);
         let moved = usize::from(known_table != table);
         2 * distance(name, known_name) + moved
     })
@@ -60,5 +68,7 @@ mod tests {
         assert_eq!(nearest("workers"), Some("fetch.workers"));
         assert_eq!(nearest("fetch.max_time"), Some("parse.max_time"));
         assert_eq!(nearest("fecht"), Some("fetch"));
+        assert_eq!(nearest("colour"), None);
+        assert_eq!(nearest("fetch.agent"), None);
     }
 }

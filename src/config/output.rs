@@ -79,11 +79,11 @@ impl From<Purpose> for wishes::Purpose {
     }
 }
 
-table! {
+section! {
     /// An output of parsed pages.
     pub struct Output {
         /// `"jsonl"`, `"parquet"`, `"links"` or `"wet"`.
-        kind: OutputKind;
+        kind: OutputKind = OutputKind::Jsonl;
         /// What it is for, `"search"`, `"ai-train"`, `"ai-input"` or `"archive"`: pages that must
         /// not be used so are left out, and counted.
         purpose: Purpose = Purpose::Archive;
@@ -99,7 +99,7 @@ impl Checked for Output {}
 impl Output {
     /// The outputs when none is configured: page records as JSON Lines.
     pub fn defaults() -> Vec<Self> {
-        vec![Self { kind: OutputKind::Jsonl, purpose: Purpose::Archive, url: None }]
+        vec![Self::default()]
     }
 }
 

@@ -133,6 +133,20 @@ impl Node {
         if let Content::Table(table) = &self.content { table.get(name) } else { None }
     }
 
+    /// Where the value of a path was set, `output[2].kind`: the nearest that is there.
+    pub(super) fn origin_of(&self, path: &str) -> Origin {
+        let mut node = self;
+        for part in path.split(['.', '[']) {
+            let inner = match part.strip_suffix(']').and_then(|at| at.parse().ok()) {
+                Some(at) => node.element(at),
+                None => node.key(part),
+            };
+            let Some(inner) = inner else { break };
+            node = inner;
+        }
+        if std::ptr::eq(node, self) { Origin::Default } else { node.origin.clone() }
+    }
+
     /// Lays a word over what stands at a path, `fetch.workers`. Where the path leads through
     /// something that is not a table, that something stays, to be named as the fault it is.
     pub(super) fn lay_over(&mut self, path: &[&str], word: &str, origin: Origin) {

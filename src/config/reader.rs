@@ -78,7 +78,10 @@ impl<'n, 'f> Reader<'n, 'f> {
                 found: Some(node.show()),
                 origin: node.origin.clone(),
                 problem: "unknown key".to_owned(),
-                remedy: nearest.map_or_else(String::new, |key| format!("the nearest is `{key}`")),
+                remedy: nearest.map_or_else(
+                    || format!("wanted one of {}", listed(known)),
+                    |key| format!("the nearest is `{key}`"),
+                ),
                 key: path,
             });
         }
@@ -146,6 +149,10 @@ pub(super) struct Unfit<'t> {
 pub(super) trait Checked {
     /// Names what does not go together.
     fn check(&self, _check: &mut Check<'_>) {}
+}
+
+fn listed(known: &[Entry]) -> String {
+    known.iter().map(|entry| format!("`{}`", entry.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// `politeness.allowance[3].host` → `politeness.allowance.host`.

@@ -70,8 +70,11 @@ pub(super) fn word_of<T: Copy>(
     match words.iter().find(|(word, _)| *word == text) {
         Some((_, value)) => Some(*value),
         None => {
-            let close = nearest(text, words.iter().map(|(word, _)| *word)).unwrap_or_default();
-            found.refuse_because(format!("no such word, the nearest is \"{close}\""), faults)
+            let why = match nearest(text, words.iter().map(|(word, _)| *word)) {
+                Some(near) => format!("no such word, the nearest is \"{near}\""),
+                None => "no such word".to_owned(),
+            };
+            found.refuse_because(why, faults)
         }
     }
 }

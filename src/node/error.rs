@@ -1,13 +1,12 @@
 //! Why a node does not start or stop as it should.
 
-use std::path::PathBuf;
-
 use ractor::SpawnErr;
 use thiserror::Error;
 
+use crate::config::ConfigFaults;
 use crate::fetch::{ConnectError, ResolverError};
 use crate::storage::{DirectoryError, MadeShardsError, SnapshotsError, StoreError};
-use crate::types::{ShardId, in_full};
+use crate::types::ShardId;
 use crate::world::ObjectsError;
 
 /// A node cannot start, or could not stop cleanly.
@@ -40,28 +39,9 @@ pub enum NodeError {
     /// The HTTP client cannot be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// A key that can only be judged with what lies outside the configuration.
-    #[error("`{key}`: {why}")]
-    Setting {
-        /// The key.
-        key: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// A file that a rule names cannot be read.
-    #[error("`{key}`: failed to read {}", .file.display())]
-    RuleFile {
-        /// The key.
-        key: String,
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// More than one of these.
-    #[error("{}", one_a_line(.0))]
-    Several(Vec<NodeError>),
+    /// Values that can only be judged with what lies outside the configuration.
+    #[error(transparent)]
+    Settings(#[from] ConfigFaults),
     /// The data directory was made with another number of shards.
     #[error(
         "`frontier.shards` is {wanted}, and this data directory was made with {found}: the number \
@@ -103,20 +83,7 @@ pub enum NodeError {
     Unclean(String),
 }
 
-/// Each on a line of its own, with its cause.
-fn one_a_line(faults: &[NodeError]) -> String {
-    faults.iter().map(|fault| in_full(fault)).collect::<Vec<_>>().join("\n  and: ")
-}
-
 impl NodeError {
-    /// Faults found together, of which there is at least one.
-    pub(super) fn of_faults(mut faults: Vec<Self>) -> Self {
-        match faults.len() {
-            1 => faults.remove(0),
-            _ => Self::Several(faults),
-        }
-    }
-
     /// An actor that cannot start says why; ractor would call it a panic.
     pub(super) fn not_started(actor: &str, why: SpawnErr) -> Self {
         let why = match why {

@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Status};
-use crate::config::Config;
+use crate::config::{Config, ConfigFaults, Fault};
 use crate::fetch::{HickoryResolver, ReqwestExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
 use crate::protocol::{DiscoveryMsg, RootMsg, RoutesWatch, ask};
@@ -73,12 +73,14 @@ pub struct NodeOptions {
 
 /// Everything in a configuration that this build cannot do, or that a file it names makes wrong, in
 /// the order of `config/default.toml`.
-pub fn check(config: &Config) -> Vec<NodeError> {
-    let mut faults: Vec<NodeError> = settings::extractors(config).filter_map(Result::err).collect();
+pub fn check(config: &Config) -> Vec<Fault> {
+    let of = |faults: Option<ConfigFaults>| faults.into_iter().flat_map(|faults| faults.faults);
+    let mut faults: Vec<Fault> = settings::store(config).into_iter().collect();
     faults.extend(rules::scope_rules(config).err().into_iter().flatten());
-    faults.extend(settings::archive(config).err());
-    faults.extend(settings::coordinator(config).err());
+    faults.extend(of(settings::archive(config).err()));
+    faults.extend(of(settings::coordinator(config).err()));
     faults.extend(settings::output_faults(config));
+    faults.extend(settings::extractors(config).filter_map(Result::err));
     faults
 }
 
@@ -107,10 +109,7 @@ impl Node {
     /// made; a setting is wrong.
     pub async fn start(options: NodeOptions) -> Result<Self, NodeError> {
         let config = &options.config;
-        let faults = check(config);
-        if !faults.is_empty() {
-            return Err(NodeError::of_faults(faults));
-        }
+        ConfigFaults::refuse(check(config))?;
         let coordinator = settings::coordinator(config)?;
         let directory = DataDir::open(&config.data.dir)?;
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::system());

@@ -7,8 +7,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use super::error::NodeError;
-use crate::config::Config;
+use crate::config::{Config, Fault};
 use crate::policy::scope::{RuleSet, RuleSetBuilder, ScopeRule};
 
 /// Faults of one file that are told one by one: a file of something else has as many as lines.
@@ -17,7 +16,7 @@ const FAULTS_MAX: usize = 20;
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// The rules of both keys, or everything that is wrong with them.
-pub(super) fn scope_rules(config: &Config) -> Result<[RuleSet; 2], Vec<NodeError>> {
+pub(super) fn scope_rules(config: &Config) -> Result<[RuleSet; 2], Vec<Fault>> {
     let mut faults = Vec::new();
     let scope = &config.scope;
     let lists = [("scope.include", &scope.include), ("scope.exclude", &scope.exclude)];
@@ -25,17 +24,18 @@ pub(super) fn scope_rules(config: &Config) -> Result<[RuleSet; 2], Vec<NodeError
     if faults.is_empty() { Ok(sets) } else { Err(faults) }
 }
 
-fn rules(key: &str, texts: &[String], faults: &mut Vec<NodeError>) -> RuleSet {
+fn rules(key: &str, texts: &[String], faults: &mut Vec<Fault>) -> RuleSet {
     let mut builder = RuleSetBuilder::default();
     let before = faults.len();
-    for text in texts {
+    for (at, text) in texts.iter().enumerate() {
+        let key = format!("{key}[{at}]");
         if let Some(file) = text.strip_prefix("file:") {
-            add_file(key, Path::new(file), &mut builder, faults);
+            add_file(&key, Path::new(file), &mut builder, faults);
             continue;
         }
         match ScopeRule::parse(text) {
             Ok(rule) => builder.add(rule),
-            Err(why) => faults.push(NodeError::Setting { key: format!("{key} = {text:?}"), why }),
+            Err(why) => faults.push(Fault::of(key, why).found(text)),
         }
     }
     if faults.len() > before {
@@ -43,19 +43,19 @@ fn rules(key: &str, texts: &[String], faults: &mut Vec<NodeError>) -> RuleSet {
     }
     // Each may be right, and all of them together too much.
     builder.build().unwrap_or_else(|why| {
-        faults.push(NodeError::Setting { key: key.to_owned(), why });
+        faults.push(Fault::of(key, why));
         RuleSet::default()
     })
 }
 
 /// Adds the rules of a file.
-fn add_file(key: &str, file: &Path, builder: &mut RuleSetBuilder, faults: &mut Vec<NodeError>) {
+fn add_file(key: &str, file: &Path, builder: &mut RuleSetBuilder, faults: &mut Vec<Fault>) {
     let mut wrong = 0;
     let mut wrong_at = |number: usize, why: String| {
         wrong += 1;
         if wrong <= FAULTS_MAX {
-            let key = format!("{key}, {} line {number}", file.display());
-            faults.push(NodeError::Setting { key, why });
+            let problem = format!("{} line {number}: {why}", file.display());
+            faults.push(Fault::of(key, problem));
         }
     };
     let read = each_line(file, |number, line| {
@@ -68,13 +68,11 @@ fn add_file(key: &str, file: &Path, builder: &mut RuleSetBuilder, faults: &mut V
         }
     });
     if wrong > FAULTS_MAX {
-        let key = format!("{key}, {}", file.display());
-        let why = format!("{} more lines are wrong", wrong - FAULTS_MAX);
-        faults.push(NodeError::Setting { key, why });
+        let problem = format!("{}: {} more lines are wrong", file.display(), wrong - FAULTS_MAX);
+        faults.push(Fault::of(key, problem));
     }
-    if let Err(source) = read {
-        let (key, file) = (key.to_owned(), file.to_owned());
-        faults.push(NodeError::RuleFile { key, file, source });
+    if let Err(why) = read {
+        faults.push(Fault::of(key, format!("failed to read {}: {why}", file.display())));
     }
 }
 
@@ -153,7 +151,7 @@ mod tests {
     #[test]
     fn every_wrong_line_is_named_by_its_number() {
         let faults = read(b"host:a.test\n\nnonsense\nregex:(\n\xff\nfile:other").unwrap_err();
-        let begins = [3, 4, 5, 6].map(|line| format!("`scope.include, FILE line {line}`: "));
+        let begins = [3, 4, 5, 6].map(|line| format!("scope.include[0]: FILE line {line}: "));
         assert_eq!(faults.len(), begins.len(), "{faults:?}");
         for (fault, begin) in faults.iter().zip(begins) {
             assert!(fault.starts_with(&begin), "{fault}");
@@ -164,9 +162,9 @@ mod tests {
     fn a_file_of_something_else_is_told_in_a_few_lines() {
         let faults = read(&b"nonsense\n".repeat(5000)).unwrap_err();
         assert_eq!(faults.len(), FAULTS_MAX + 1);
-        assert_eq!(faults[FAULTS_MAX], "`scope.include, FILE`: 4980 more lines are wrong");
+        assert_eq!(faults[FAULTS_MAX], "scope.include[0]: FILE: 4980 more lines are wrong");
         let long = [b"host:".as_slice(), &b"a".repeat(9 << 20), b"\nhost:b.test"].concat();
-        let told = "`scope.include, FILE line 1`: it is longer than 65536 bytes";
+        let told = "scope.include[0]: FILE line 1: it is longer than 65536 bytes";
         assert_eq!(read(&long).map_err(|faults| faults[0].clone()).err().as_deref(), Some(told));
     }
 
@@ -175,8 +173,8 @@ mod tests {
         let mut faults = Vec::new();
         rules("scope.exclude", &["file:/no/such/file".to_owned()], &mut faults);
         let [fault] = &faults[..] else { panic!("{faults:?}") };
-        let expected = "`scope.exclude`: failed to read /no/such/file";
-        assert_eq!(fault.to_string(), expected);
+        let expected = "scope.exclude[0]: failed to read /no/such/file: ";
+        assert!(fault.to_string().starts_with(expected), "{fault}");
     }
 
     #[test]

@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::NodeError;
 use super::memory::MemoryPlan;
 use super::rules::scope_rules;
 use crate::admin::{AdminSettings, Token};
 use crate::archive::{ArchiveFormat, ArchiveSettings, CrawlerInfo};
 use crate::cluster::SingleNode;
-use crate::config::{self, Config};
+use crate::config::{self, Config, ConfigFaults, Fault};
 use crate::discovery::DiscoverySettings;
 use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
 use crate::frontier::FrontierSettings;
@@ -29,8 +28,8 @@ use crate::policy::retry::Retries;
 use crate::policy::robots::{LongUnreachable, RobotsSettings};
 use crate::policy::scope::{ScopeMode, ScopeSettings};
 use crate::policy::traps::TrapSettings;
-use crate::types::{HostKey, IpNetwork, LinkKind};
-use crate::world::{Coordinator, ExchangeLimits, Oversize, Wanted};
+use crate::types::{HostKey, IpNetwork, LinkKind, in_full};
+use crate::world::{Coordinator, ExchangeLimits, Objects, Oversize, Wanted};
 
 /// Fingerprints take 16 bytes, and the cache around them a little more.
 const FINGERPRINT_BYTES: u64 = 20;
@@ -150,9 +149,10 @@ pub(super) fn quota(config: &Config) -> QuotaRules {
 }
 
 /// The settings of discovery.
-pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, NodeError> {
+pub(super) fn discovery(config: &Config) -> Result<DiscoverySettings, ConfigFaults> {
     let scope = &config.scope;
-    let [include, exclude] = scope_rules(config).map_err(NodeError::of_faults)?.map(Arc::new);
+    let [include, exclude] =
+        scope_rules(config).map_err(|faults| ConfigFaults { faults })?.map(Arc::new);
     let follow = scope.follow_links.iter().copied();
     Ok(DiscoverySettings {
         scope: ScopeSettings {
@@ -224,7 +224,7 @@ pub(super) fn dns(config: &Config) -> DnsSettings {
 }
 
 /// The settings of parsers.
-pub(super) fn parse(config: &Config) -> Result<ParseSettings, NodeError> {
+pub(super) fn parse(config: &Config) -> Result<ParseSettings, ConfigFaults> {
     let extractors = extractors(config).collect::<Result<_, _>>()?;
     let memory = config.parse.max_memory.as_usize();
     Ok(ParseSettings {
@@ -244,20 +244,25 @@ pub(super) fn parse(config: &Config) -> Result<ParseSettings, NodeError> {
 }
 
 /// What `[[extract]]` says, each right or wrong by itself.
-pub(super) fn extractors(config: &Config) -> impl Iterator<Item = Result<Extractor, NodeError>> {
+pub(super) fn extractors(config: &Config) -> impl Iterator<Item = Result<Extractor, Fault>> {
     config.extract.iter().enumerate().map(|(at, section)| {
-        Extractor::new(&section.r#match, &section.fields).map_err(|why| NodeError::Setting {
-            key: format!("extract[{at}]"),
-            why: why.to_string(),
-        })
+        let extractor = Extractor::new(&section.r#match, &section.fields);
+        extractor.map_err(|why| Fault::of(format!("extract[{at}]"), why.to_string()))
     })
 }
 
+/// A store of a kind that this build does not open.
+pub(super) fn store(config: &Config) -> Option<Fault> {
+    let url = config.data.store.as_deref()?;
+    let why = Objects::check(url).err()?;
+    Some(Fault::of("data.store", in_full(&why)).found(url))
+}
+
 /// The settings of the archive.
-pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, NodeError> {
+pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, ConfigFaults> {
     if let Some(url) = &config.archive.url {
-        let why = format!("{url}: this build keeps the archive under `data.dir` only");
-        return Err(NodeError::Setting { key: "archive.url".to_owned(), why });
+        let problem = "this build keeps the archive under `data.dir` only";
+        return Err(Fault::of("archive.url", problem).found(url).into());
     }
     let identity = &config.identity;
     let operator = identity.contact_url.as_ref().or(identity.contact_email.as_ref());
@@ -279,10 +284,8 @@ pub(super) fn archive(config: &Config) -> Result<ArchiveSettings, NodeError> {
 }
 
 /// The outputs; those that this build does not write are refused, not left out in silence.
-pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError> {
-    if let Some(fault) = output_faults(config).into_iter().next() {
-        return Err(fault);
-    }
+pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, ConfigFaults> {
+    ConfigFaults::refuse(output_faults(config))?;
     let outputs = config.output.iter().enumerate().map(|(at, output)| {
         let name = output_name(at);
         OutputSettings {
@@ -296,10 +299,10 @@ pub(super) fn outputs(config: &Config) -> Result<Vec<OutputSettings>, NodeError>
 }
 
 /// Every output that this build cannot write.
-pub(super) fn output_faults(config: &Config) -> Vec<NodeError> {
+pub(super) fn output_faults(config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let mut refuse = |at: usize, key: &str, why: String| {
-        faults.push(NodeError::Setting { key: format!("output[{at}].{key}"), why });
+    let mut refuse = |at: usize, key: &str, found: &str, problem: &str| {
+        faults.push(Fault::of(format!("output[{at}].{key}"), problem).found(found));
     };
     for (at, output) in config.output.iter().enumerate() {
         let kind = match output.kind {
@@ -309,24 +312,26 @@ pub(super) fn output_faults(config: &Config) -> Vec<NodeError> {
             config::OutputKind::Wet => Some("wet"),
         };
         if let Some(kind) = kind {
-            refuse(at, "kind", format!("this build writes \"jsonl\" only, not \"{kind}\""));
+            refuse(at, "kind", kind, "this build writes \"jsonl\" only");
         }
         if let Some(url) = &output.url {
-            refuse(at, "url", format!("{url}: this build writes under `data.dir` only"));
+            refuse(at, "url", url, "this build writes under `data.dir` only");
         }
     }
     faults
 }
 
 /// Who hands out the shards; a coordinator that this build lacks is refused.
-pub(super) fn coordinator(config: &Config) -> Result<Arc<dyn Coordinator>, NodeError> {
+pub(super) fn coordinator(config: &Config) -> Result<Arc<dyn Coordinator>, ConfigFaults> {
     match config.cluster.coordinator {
         config::CoordinatorKind::None => Ok(Arc::new(SingleNode)),
-        config::CoordinatorKind::Etcd => Err(NodeError::Setting {
-            key: "cluster.coordinator".to_owned(),
-            why: "this build has no \"etcd\"; wanted \"none\", one node that owns every shard"
-                .to_owned(),
-        }),
+        config::CoordinatorKind::Etcd => {
+            let fault = Fault::of("cluster.coordinator", "this build has no coordinator");
+            Err(fault
+                .found("etcd")
+                .remedy("wanted \"none\", one node that owns every shard")
+                .into())
+        }
     }
 }
 

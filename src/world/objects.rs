@@ -76,13 +76,23 @@ impl Objects {
     /// # Errors
     /// The scheme is not built in, or the directory cannot be used.
     pub fn open(name: &str) -> Result<Self, ObjectsError> {
-        let Some((scheme, _)) = name.split_once("://") else {
-            return Self::open_directory(Path::new(name));
-        };
-        match scheme {
-            "file" => Self::open_directory(&Self::path_of(name)?),
-            "memory" => Ok(Self::memory()),
-            _ => {
+        Self::check(name)?;
+        match name.split_once("://") {
+            None => Self::open_directory(Path::new(name)),
+            Some(("memory", _)) => Ok(Self::memory()),
+            Some(_) => Self::open_directory(&Self::path_of(name)?),
+        }
+    }
+
+    /// Whether a URL names a store of a kind that can be opened; nothing is touched.
+    ///
+    /// # Errors
+    /// The scheme is not one of this build, or the path is none.
+    pub fn check(name: &str) -> Result<(), ObjectsError> {
+        match name.split_once("://") {
+            None | Some(("memory", _)) => Ok(()),
+            Some(("file", _)) => Self::path_of(name).map(drop),
+            Some((scheme, _)) => {
                 Err(ObjectsError::SchemeMissing { url: name.to_owned(), scheme: scheme.to_owned() })
             }
         }
