@@ -51,6 +51,7 @@ pub(crate) fn exchanged(status: u16, headers: &[(&str, &str)], body: &str) -> Ex
         request_head: Bytes::from("GET / HTTP/1.1\r\n\r\n"),
         protocol: "HTTP/1.1",
         status,
+        status_line: None,
         headers: headers.iter().map(pair).collect(),
         body: Bytes::from(body.to_owned()),
         truncated: None,

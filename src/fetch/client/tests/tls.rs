@@ -61,7 +61,7 @@ async fn site(alpn: &[&str]) -> Site {
     Site { address, handshakes, ca_file }
 }
 
-fn trusting(site: &Site) -> ReqwestExchange {
+fn trusting(site: &Site) -> HttpExchange {
     let extra_ca_files = vec![site.ca_file.path().to_owned()];
     client_with(ConnectSettings { extra_ca_files, ..settings() }, Arc::new(|_| Ok(())))
 }
@@ -130,7 +130,7 @@ fn a_root_that_cannot_be_read_is_named() {
     let clock = Arc::new(TokioClock::system());
     for bad in ["/nonexistent/root.pem", "Cargo.toml"] {
         let extra_ca_files = vec![bad.into()];
-        let made = ReqwestExchange::new(
+        let made = HttpExchange::new(
             ConnectSettings { extra_ca_files, ..settings() },
             Arc::new(|_| Ok(())),
             Arc::clone(&clock) as Arc<dyn Clock>,
