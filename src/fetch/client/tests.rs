@@ -1,6 +1,10 @@
 //! The client against raw servers on loopback, real time, every wait bounded.
 
+mod answers;
+mod reuse;
 mod tls;
+mod http2;
+mod memory;
 
 use std::time::Duration;
 

@@ -13,3 +13,6 @@ mod connection;
 
 pub(super) use connection::{AskFailure, Connection, Incoming, Stream};
 pub(super) use head::{HEADER_BYTES_MAX, HEADERS_MAX};
+
+#[cfg(test)]
+pub(super) use head::INTERIM_MAX;
