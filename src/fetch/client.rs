@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 
-use super::body::{self, Body, BodyLimits};
+use super::body::{self, Arriving, Body, BodyLimits};
 use super::connect::{ConnectError, ConnectSettings, Connector};
 use super::failure::Failed;
 use super::http1::{AskFailure, Incoming};
@@ -40,20 +41,17 @@ pub struct HttpExchange {
     clock: Arc<dyn Clock>,
 }
 
-/// When an exchange has to end.
+/// When an exchange began and when it has to end.
 struct Span<'r> {
     limits: &'r ExchangeLimits,
+    sent_at: Timestamp,
     deadline: Timestamp,
 }
 
-/// A response whose body is still to come. Nothing else of the exchange is held while it does.
+/// A response whose body is still to come: what is held while it does, beside what came of it.
 struct Opened {
-    request_head: Bytes,
-    protocol: &'static str,
-    status: u16,
-    status_line: Option<Bytes>,
-    headers: Headers,
-    remote: SocketAddr,
+    /// Without its body.
+    response: Exchanged,
     /// Bytes of the body as announced.
     length: Option<u64>,
     source: Source,
@@ -159,13 +157,14 @@ impl HttpExchange {
                 let request_head = request::http1(request)?;
                 let asking = connection.ask(&request_head);
                 let mut answer = self.within(asking, limit, span).await?;
-                Ok(Opened {
-                    request_head,
+                let response = Exchanged {
                     protocol: answer.protocol,
-                    status: answer.status,
                     status_line: Some(std::mem::take(&mut answer.status_line)),
                     headers: std::mem::take(&mut answer.headers),
-                    remote: connection.remote(),
+                    ..bare(request_head, answer.status, connection.remote(), span)
+                };
+                Ok(Opened {
+                    response,
                     length: answer.length(),
                     source: Source::Http1(answer.incoming(connection)),
                 })
@@ -179,14 +178,11 @@ impl HttpExchange {
                 // The length in a 304 is that of the body it does not carry.
                 let announced =
                     header(&headers, "content-length").filter(|_| !matches!(status, 204 | 304));
+                let length = announced.and_then(|text| text.parse().ok());
+                let bare = bare(request_head, status, connection.remote(), span);
                 Ok(Opened {
-                    request_head,
-                    protocol: "HTTP/2",
-                    status,
-                    status_line: None,
-                    remote: connection.remote(),
-                    length: announced.and_then(|text| text.parse().ok()),
-                    headers,
+                    response: Exchanged { protocol: "HTTP/2", headers, ..bare },
+                    length,
                     source: Source::Http2(Frames { body: response.into_body(), connection }),
                 })
             }
@@ -215,36 +211,88 @@ impl HttpExchange {
         }
     }
 
-    /// E-4. A connection that may carry another request goes back when the body is whole.
-    async fn body(
-        &self,
-        source: Source,
-        length: Option<u64>,
-        limits: BodyLimits,
-        place: Place,
-    ) -> Body {
-        let clock = self.clock.as_ref();
-        match source {
-            Source::Http1(mut incoming) => {
-                let body = body::read(&mut incoming, length, &limits, clock).await;
-                if let (None, Some(idle)) = (&body.cut, incoming.into_idle()) {
-                    self.pool.keep(&place, Link::Http1(idle));
-                }
-                body
-            }
-            Source::Http2(mut frames) => {
-                let body = body::read(&mut frames, length, &limits, clock).await;
-                self.pool.keep(&place, Link::Http2(frames.connection));
-                body
-            }
+    /// All up to the body. What the request was made of is not held any longer than this.
+    async fn begin(&self, request: ExchangeRequest) -> Result<Box<Begun>, ExchangeFailure> {
+        let sent_at = self.clock.now();
+        let ended = |sent_at, (outcome, reason)| {
+            let ended_at = self.clock.now();
+            ExchangeFailure { outcome, reason, sent_at, ended_at }
+        };
+        if let Err(reason) = self.check(&request) {
+            return Err(ended(None, (Outcome::EgressRefused, reason)));
         }
+        let limits = &request.limits;
+        let span = Span { limits, sent_at, deadline: sent_at + limits.total };
+        let place = (request.url.host_key(), request.address);
+        let opened = self.open(&request, &place, &span).await;
+        let opened = opened.map_err(|why| ended(Some(sent_at), why))?;
+        let limits = BodyLimits {
+            bytes_max: limits.body_bytes_max,
+            oversize: limits.oversize,
+            deadline: span.deadline,
+            total: limits.total,
+        };
+        let unread = unwanted(&request, &opened.response);
+        Ok(Box::new(Begun { opened, unread, limits, place }))
+    }
+
+    /// E-4: the body, and the end. A connection that may carry another request goes back when the
+    /// body is whole.
+    async fn finish(&self, mut begun: Box<Begun>) -> Exchanged {
+        let Begun { opened, unread, limits, .. } = &mut *begun;
+        let source: &mut dyn Arriving = match &mut opened.source {
+            Source::Http1(incoming) => incoming,
+            Source::Http2(frames) => frames,
+        };
+        let Body { bytes, cut } = match unread.take() {
+            Some(body) => body,
+            None => body::read(source, opened.length, limits, self.clock.as_ref()).await,
+        };
+        let Begun { opened, place, .. } = *begun;
+        let idle = match opened.source {
+            Source::Http1(incoming) if cut.is_none() => incoming.into_idle().map(Link::Http1),
+            Source::Http1(_) => None,
+            Source::Http2(frames) => Some(Link::Http2(frames.connection)),
+        };
+        if let Some(idle) = idle {
+            self.pool.keep(&place, idle);
+        }
+        let (truncated, reason) = cut.unzip();
+        let ended_at = self.clock.now();
+        Exchanged { body: bytes, truncated, reason, ended_at, ..opened.response }
+    }
+}
+
+/// All that is held of an exchange while its body comes.
+struct Begun {
+    opened: Opened,
+    /// The body is not to be read.
+    unread: Option<Body>,
+    limits: BodyLimits,
+    place: Place,
+}
+
+/// A response without what its protocol tells.
+fn bare(request_head: Bytes, status: u16, remote: SocketAddr, span: &Span<'_>) -> Exchanged {
+    Exchanged {
+        request_head,
+        protocol: "",
+        status,
+        status_line: None,
+        headers: Headers::new(),
+        body: Bytes::new(),
+        truncated: None,
+        reason: None,
+        sent_at: span.sent_at,
+        ended_at: span.sent_at,
+        remote,
     }
 }
 
 /// Why the body of a response is not read: H1, nobody wants its type.
-fn unwanted(request: &ExchangeRequest, opened: &Opened) -> Option<Body> {
-    let content_type = header(&opened.headers, "content-type")?;
-    let is_success = matches!(opened.status, 200..=299);
+fn unwanted(request: &ExchangeRequest, response: &Exchanged) -> Option<Body> {
+    let content_type = header(&response.headers, "content-type")?;
+    let is_success = matches!(response.status, 200..=299);
     if !is_success || request.wanted.takes(&request.url, content_type) {
         return None;
     }
@@ -260,47 +308,17 @@ impl fmt::Debug for HttpExchange {
 
 #[async_trait]
 impl Exchange for HttpExchange {
-    async fn exchange(&self, request: ExchangeRequest) -> Result<Exchanged, ExchangeFailure> {
-        let now = self.clock.now();
-        let ended = |sent_at, (outcome, reason)| {
-            let ended_at = self.clock.now();
-            ExchangeFailure { outcome, reason, sent_at, ended_at }
-        };
-        if let Err(reason) = self.check(&request) {
-            return Err(ended(None, (Outcome::EgressRefused, reason)));
-        }
-        let span = Span { limits: &request.limits, deadline: now + request.limits.total };
-        let place = (request.url.host_key(), request.address);
-        // Boxed: an exchange that waits for its body would keep the room of everything before.
-        let opened = Box::pin(self.open(&request, &place, &span)).await;
-        let opened = opened.map_err(|why| ended(Some(now), why))?;
-        let limits = BodyLimits {
-            bytes_max: request.limits.body_bytes_max,
-            oversize: request.limits.oversize,
-            deadline: span.deadline,
-            total: request.limits.total,
-        };
-        let unread = unwanted(&request, &opened);
-        drop(request);
-        let Opened { length, source, .. } = opened;
-        let Body { bytes, cut } = match unread {
-            Some(body) => body,
-            None => Box::pin(self.body(source, length, limits, place)).await,
-        };
-        let (truncated, reason) = cut.unzip();
-        Ok(Exchanged {
-            request_head: opened.request_head,
-            protocol: opened.protocol,
-            status: opened.status,
-            status_line: opened.status_line,
-            headers: opened.headers,
-            body: bytes,
-            truncated,
-            reason,
-            sent_at: now,
-            ended_at: self.clock.now(),
-            remote: opened.remote,
-        })
+    /// Not `async`: such a future would keep room for the request, twice, to its end.
+    fn exchange<'s, 'f>(
+        &'s self,
+        request: ExchangeRequest,
+    ) -> BoxFuture<'f, Result<Exchanged, ExchangeFailure>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        let begin = Box::pin(self.begin(request));
+        Box::pin(async move { Ok(self.finish(begin.await?).await) })
     }
 }
 

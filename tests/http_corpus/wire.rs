@@ -38,7 +38,7 @@ pub(crate) enum Came {
     /// A response, whole or cut, and whether its connection was kept.
     Response(Box<Exchanged>, bool),
     /// None.
-    Failed(Outcome, String),
+    Failed(Outcome),
 }
 
 impl Came {
@@ -46,14 +46,14 @@ impl Came {
     pub(crate) fn whole(&self) -> Option<&Exchanged> {
         match self {
             Self::Response(got, _) if got.truncated.is_none() => Some(got),
-            Self::Response(..) | Self::Failed(..) => None,
+            Self::Response(..) | Self::Failed(_) => None,
         }
     }
 
     /// As an oddity's outcome is named.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::Failed(..) => "error",
+            Self::Failed(_) => "error",
             Self::Response(got, _) => match got.truncated {
                 None => "page",
                 Some(Truncation::Length) => "limit",
@@ -86,7 +86,7 @@ pub(crate) async fn exchange(bytes: Vec<u8>, then: Then) -> Came {
     server.abort();
     match got.expect("an end within patience") {
         Ok(got) => Came::Response(Box::new(got), client.origins() > 0),
-        Err(failure) => Came::Failed(failure.outcome, failure.reason.to_string()),
+        Err(failure) => Came::Failed(failure.outcome),
     }
 }
 

@@ -71,6 +71,21 @@ fn report(lease: &Lease, got: &Exchanged) -> Completion {
 }
 
 #[test]
+fn a_part_that_was_not_asked_for_is_no_page() {
+    for (range, expected) in [
+        ("bytes 0-4/500", Outcome::Protocol),
+        ("bytes 5-9/10", Outcome::Protocol),
+        ("bytes 0-4/*", Outcome::Protocol),
+        ("bytes 0-18446744073709551615/0", Outcome::Protocol),
+        ("", Outcome::Protocol),
+        ("bytes 0-4/5", Outcome::Ok),
+    ] {
+        let got = exchanged(206, &[("Content-Range", range)], "hello");
+        assert_eq!(report(&page(), &got).outcome, expected, "{range}");
+    }
+}
+
+#[test]
 fn the_status_decides() {
     let location = [("location", "/b")];
     let cases = [

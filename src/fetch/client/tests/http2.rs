@@ -19,30 +19,40 @@ const REFUSED: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7];
 /// The first stream is reset for an internal error.
 const BROKEN: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 2];
 
-/// Reads frames up to one of a kind; false when the peer has gone.
-async fn read_until(stream: &mut TlsStream<TcpStream>, kind: u8) -> bool {
+/// A frame's kind and what it carries; `None` when the peer has gone.
+async fn frame(stream: &mut TlsStream<TcpStream>) -> Option<(u8, Vec<u8>)> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.ok()?;
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+    let mut rest = vec![0; length];
+    stream.read_exact(&mut rest).await.ok()?;
+    Some((head[3], rest))
+}
+
+/// Reads frames up to the head of a request, and says what they were; `None` without one.
+async fn until_asked(stream: &mut TlsStream<TcpStream>) -> Option<Vec<(u8, Vec<u8>)>> {
+    let mut frames = Vec::new();
     loop {
-        let mut head = [0; 9];
-        if stream.read_exact(&mut head).await.is_err() {
-            return false;
+        let (kind, rest) = frame(stream).await?;
+        if kind == HEADERS {
+            return Some(frames);
         }
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-        let mut rest = vec![0; length];
-        if stream.read_exact(&mut rest).await.is_err() {
-            return false;
-        }
-        if head[3] == kind {
-            return true;
-        }
+        frames.push((kind, rest));
     }
+}
+
+/// The first stream's head, packed by hand.
+fn head_of(packed: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(packed.len()).unwrap().to_be_bytes();
+    [&length[1..], &[HEADERS, 4, 0, 0, 0, 1], packed].concat()
 }
 
 struct Site {
     client: HttpExchange,
     address: SocketAddr,
     accepted: mpsc::Receiver<SocketAddr>,
-    /// A connection has ended.
-    ended: mpsc::Receiver<()>,
+    /// A connection has ended; what was said on it before its first request.
+    ended: mpsc::Receiver<Vec<(u8, Vec<u8>)>>,
 }
 
 /// Answers the first request of connection n with the n-th bytes, of further ones with the last.
@@ -58,13 +68,15 @@ async fn site<const N: usize>(answers: [Vec<u8>; N]) -> Site {
             stream.read_exact(&mut [0; 24]).await.unwrap();
             stream.write_all(SETTINGS).await.unwrap();
             stream.flush().await.unwrap();
-            if read_until(&mut stream, HEADERS).await {
+            let said = until_asked(&mut stream).await;
+            if said.is_some() {
                 let answer = &answers[turn.min(answers.len() - 1)];
                 stream.write_all(answer).await.unwrap();
                 stream.flush().await.unwrap();
-                while read_until(&mut stream, HEADERS).await {}
+                while frame(&mut stream).await.is_some() {}
             }
-            told.send(()).await.unwrap();
+            // Not every test listens to the end.
+            told.send(said.unwrap_or_default()).await.ok();
         })
     });
     let (address, accepted) = serve("127.0.0.1:0", handler).await;
@@ -138,4 +150,35 @@ async fn a_connection_ends_with_its_exchange_and_its_pool() {
     assert!(site.ended.try_recv().is_err());
     drop(site.client);
     tokio::time::timeout(PATIENCE, site.ended.recv()).await.expect("the connection has ended");
+}
+
+#[tokio::test]
+async fn a_flood_of_headers_is_refused() {
+    let many = [&[0x88][..], &b"\0\x01x\x011".repeat(300)].concat();
+    // One header into the table, and many times the same from there.
+    let long = [&b"\x88\x40\x01x\x7f\xbd\x1d"[..], &[b'y'; 3900], &[0xbe; 120]].concat();
+    for (packed, outcomes) in
+        [(many, &[Outcome::TooLarge][..]), (long, &[Outcome::TooLarge, Outcome::Protocol])]
+    {
+        let site = site([head_of(&packed)]).await;
+        let failure = site.ask().await.unwrap_err();
+        assert!(outcomes.contains(&failure.outcome), "{:?}", failure.reason);
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_read_is_bounded() {
+    let mut site = site([[OK_HEAD, OK_BODY].concat()]).await;
+    site.ask().await.unwrap();
+    drop(site.client);
+    let said = tokio::time::timeout(PATIENCE, site.ended.recv()).await.unwrap().unwrap();
+    let settings = &said.iter().find(|(kind, _)| *kind == 4).unwrap().1;
+    let setting = |id: u8| {
+        let found = settings.chunks(6).find(|setting| setting[..2] == [0, id]);
+        found.map(|setting| u32::from_be_bytes(setting[2..].try_into().unwrap()))
+    };
+    // Push, the window of a stream, the size of a header list.
+    assert_eq!([setting(2), setting(4), setting(6)], [Some(0), Some(128 * 1024), Some(417_792)]);
+    let more = &said.iter().find(|(kind, _)| *kind == 8).unwrap().1;
+    assert_eq!(more[..], (512 * 1024 - 65_535_u32).to_be_bytes());
 }
