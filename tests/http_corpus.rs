@@ -268,7 +268,7 @@ async fn curl(case: &Value, at: usize) -> Option<Vector> {
     let is_coded = memchr::memmem::find(&bytes, b"Content-Encoding").is_some();
     let is_refused = is_last && REFUSALS.contains(&exit);
     // Refused for its target or its content coding, or by an option: none of which we ask here.
-    let by_target = is_refused && has("-L") || is_refused && is_coded;
+    let by_target = is_refused && (has("-L") || is_coded);
     if by_target || !is_last && has("--retry") || is_last && exit != 0 && !is_refused {
         return None;
     }

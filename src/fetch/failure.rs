@@ -44,6 +44,7 @@ pub(super) fn handshake(error: &io::Error) -> Failed {
 }
 
 /// The words of the TLS library, begun with what they mean where that is not plain.
+#[expect(clippy::wildcard_enum_match_arm, reason = "of a library: its own words serve as well")]
 fn tls_words(error: &rustls::Error) -> String {
     let meaning = match error {
         rustls::Error::InvalidCertificate(why) => certificate(why),
@@ -60,6 +61,7 @@ fn tls_words(error: &rustls::Error) -> String {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "of a library: its own words serve as well")]
 fn certificate(why: &CertificateError) -> Option<&'static str> {
     Some(match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -79,6 +81,7 @@ fn certificate(why: &CertificateError) -> Option<&'static str> {
     })
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "of a library: its own words serve as well")]
 fn alerted(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::HandshakeFailure

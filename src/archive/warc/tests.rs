@@ -159,7 +159,10 @@ fn status_lines_are_kept_as_received_where_readers_know_them() {
         ("HTTP/2 200", 200, "HTTP/1.1 200 OK"),
         ("", 999, "HTTP/1.1 999 "),
     ] {
-        let latin = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<_>>();
+        let latin = |text: &str| {
+            let byte = |c| u8::try_from(u32::from(c)).unwrap();
+            text.chars().map(byte).collect::<Vec<u8>>()
+        };
         let mut response = response("http://a.test/", status, Vec::new(), b"abc");
         response.status_line = Some(latin(line).into());
         let [_, bytes] = records(&response, None);

@@ -20,9 +20,9 @@ fn read_all(bytes: &[u8], cuts: &[usize]) -> Result<Option<(Head, Vec<u8>)>, Hea
 
 /// How much of a foreign protocol is shown depends on how much of it came at once.
 fn same(fault: HeadFault, bytes: &[u8]) -> HeadFault {
-    match fault {
+    match &fault {
         HeadFault::Malformed(why) if why.contains("it begins with") => not_http(bytes),
-        fault => fault,
+        HeadFault::Malformed(_) | HeadFault::TooLarge => fault,
     }
 }
 
@@ -58,7 +58,8 @@ fn lines(head: &Head) -> String {
 #[test]
 fn names_values_order_and_duplicates_are_kept_as_sent() {
     let head = head(
-        "HTTP/1.1 200 All \tfine\r\nX-b: 1\r\ncontent-TYPE:  Text/HTML \t\r\nx-B:\r\nX-b: 1\r\n\r\n",
+        "HTTP/1.1 200 All \tfine\r\nX-b: 1\r\ncontent-TYPE:  Text/HTML \t\r\n\
+         x-B:\r\nX-b: 1\r\n\r\n",
     );
     assert_eq!(lines(&head), "X-b=1|content-TYPE=Text/HTML|x-B=|X-b=1");
     assert_eq!((head.status, head.is_http_10, head.is_odd), (200, false, false));
