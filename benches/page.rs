@@ -318,6 +318,7 @@ fn job(page: &Page, shard: &ActorRef<ShardMsg>) -> StoreJob {
         request_head: Bytes::from_static(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"),
         protocol: "HTTP/1.1",
         status: 200,
+        status_line: None,
         headers: page.headers.clone(),
         body: page.body.clone(),
         truncated: None,

@@ -71,6 +71,7 @@ impl Actor for PayloadIndex {
 struct Sample {
     url: &'static str,
     status: u16,
+    status_line: Option<&'static [u8]>,
     headers: Vec<(&'static str, &'static [u8])>,
     body: Vec<u8>,
     protocol: &'static str,
@@ -84,7 +85,9 @@ fn sample(
     body: &[u8],
 ) -> Sample {
     let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
-    Sample { url, status, headers, body: body.to_vec(), protocol: "HTTP/1.1", truncated: None }
+    let body = body.to_vec();
+    let protocol = "HTTP/1.1";
+    Sample { url, status, status_line: None, headers, body, protocol, truncated: None }
 }
 
 const PAGE: &str =
@@ -134,6 +137,10 @@ fn samples() -> Vec<Sample> {
     ];
     samples[7].truncated = Some(Truncation::Length);
     samples[6].protocol = "HTTP/2";
+    samples[8].status_line = Some(b"HTTP/1.0 200 Sch\xf6n");
+    samples[8].protocol = "HTTP/1.0";
+    samples[9].status_line = Some(b"HTTP/1.1 200");
+    samples[10].status_line = Some(b"HTTP/1.1 299 of our own");
     samples[9].headers.push(("Content-Type", b"text/pl\xe4in \xff"));
     samples[9].headers.push(("X-Odd", b"a\xc3\xa9\t\"quoted\\\""));
     samples
@@ -182,6 +189,7 @@ fn job(sample: &Sample, n: usize, seen: &Seen, shard: &ActorRef<ShardMsg>) -> St
         request_head: request.into(),
         protocol: sample.protocol,
         status: sample.status,
+        status_line: sample.status_line.map(Bytes::from_static),
         headers,
         body: sample.body.clone().into(),
         truncated: sample.truncated,

@@ -63,7 +63,8 @@ impl Record {
     pub(super) fn http(&self) -> Option<HttpBlock> {
         let (head, body) = split_head(&self.block)?;
         let mut lines = lines_of(&head);
-        let line = std::str::from_utf8(lines.next()?).ok()?;
+        // A reason phrase may be in any encoding (RFC 9112 4).
+        let line = text(lines.next()?);
         let (protocol, rest) = line.split_once(' ')?;
         let status = rest.split(' ').next()?.parse().ok()?;
         let headers = lines

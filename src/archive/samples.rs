@@ -46,6 +46,7 @@ pub(super) fn response(url: &str, status: u16, headers: Headers, body: &[u8]) ->
         request_head: Bytes::from_static(b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"),
         protocol: "HTTP/1.1",
         status,
+        status_line: None,
         headers,
         body: Bytes::copy_from_slice(body),
         truncated: None,

@@ -1,9 +1,10 @@
 //! WARC/1.1 records, byte for byte (O1).
 //!
-//! The HTTP block is rebuilt from what the client hands over: the status line with the usual
-//! phrase, the headers in the order received, the body as received. Chunking is undone by then, so
-//! `Transfer-Encoding` is kept under the name the archive world uses for that, and `Content-Length`
-//! is made right. Nothing from a server can end a header line early.
+//! The HTTP block is put together from what the client hands over: the status line and the headers
+//! as received, in their order and spelling, one line each, and the body as received. Chunking is
+//! undone by then, so `Transfer-Encoding` is kept under the name the archive world uses for that,
+//! and `Content-Length` is made right. A status line that readers may not read, and that of HTTP/2,
+//! which has none, is written with the usual phrase. Nothing from a server can end a line early.
 
 use std::fmt::Write;
 
@@ -130,7 +131,7 @@ impl ExchangeRecords<'_> {
         let mut head = Head::new(kind, id, response.sent_at);
         head.line("WARC-Target-URI", response.lease.entry.url.as_str());
         head.line("WARC-IP-Address", &response.address.ip().to_canonical().to_string());
-        head.line("WARC-Protocol", if is_http2(response.protocol) { "h2" } else { "http/1.1" });
+        head.line("WARC-Protocol", protocol(response.protocol));
         head
     }
 }
@@ -154,8 +155,9 @@ pub(super) fn warcinfo(
     fields.line("robots", "obey");
     fields.line(
         "description",
-        "HTTP blocks are rebuilt: chunked transfer coding is undone, the case of header names may \
-         be normalised, reason phrases are the usual ones, HTTP/2 is shown as HTTP/1.1",
+        "HTTP blocks hold status line and headers as received, in order and case, one line each: \
+         chunked transfer coding is undone, lines that are no header are left out, folded ones \
+         joined, HTTP/2 is shown as HTTP/1.1 with the usual reason phrase",
     );
     let block = fields.0;
     let mut head = Head::new("warcinfo", &record_id(dice), at);
@@ -226,11 +228,8 @@ fn request_block(head: &[u8]) -> Vec<u8> {
 }
 
 fn response_block(response: &Response) -> Vec<u8> {
-    let phrase = hyper::StatusCode::from_u16(response.status)
-        .ok()
-        .and_then(|status| status.canonical_reason())
-        .unwrap_or_default();
-    let mut block = format!("HTTP/1.1 {} {phrase}\r\n", response.status).into_bytes();
+    let mut block = status_line(response);
+    block.extend_from_slice(b"\r\n");
     let bodiless = matches!(response.status, 100..=199 | 204 | 304);
     let right_length = response.body.len().to_string();
     let mut unchunked = false;
@@ -259,6 +258,25 @@ fn response_block(response: &Response) -> Vec<u8> {
     block
 }
 
+/// As received, where it is one that every reader knows: version, status, and what it likes.
+fn status_line(response: &Response) -> Vec<u8> {
+    let status = response.status;
+    let is_plain = |line: &[u8]| {
+        let line = line.strip_prefix(b"HTTP/1.1 ").or_else(|| line.strip_prefix(b"HTTP/1.0 "));
+        let phrase = line.and_then(|line| line.strip_prefix(status.to_string().as_bytes()));
+        phrase.is_some_and(|phrase| {
+            (phrase.is_empty() || phrase[0] == b' ' && phrase.get(1) != Some(&b' '))
+                && phrase.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
+        })
+    };
+    if let Some(line) = response.status_line.as_ref().filter(|line| is_plain(line)) {
+        return line.to_vec();
+    }
+    let known = hyper::StatusCode::from_u16(status).ok();
+    let phrase = known.and_then(|status| status.canonical_reason()).unwrap_or_default();
+    format!("HTTP/1.1 {status} {phrase}").into_bytes()
+}
+
 fn push_header(block: &mut Vec<u8>, name: &str, value: &[u8]) {
     let before = block.len();
     block.extend(name.bytes().filter(|byte| byte.is_ascii_graphic() && *byte != b':'));
@@ -281,8 +299,12 @@ fn is_packed(response: &Response) -> bool {
     coding.is_some_and(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-fn is_http2(protocol: &str) -> bool {
-    protocol.starts_with("HTTP/2")
+fn protocol(protocol: &str) -> &'static str {
+    match protocol {
+        "HTTP/2" => "h2",
+        "HTTP/1.0" => "http/1.0",
+        _ => "http/1.1",
+    }
 }
 
 #[cfg(test)]

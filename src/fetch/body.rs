@@ -3,29 +3,40 @@
 //! B-1: never more than `bytes_max` bytes are kept, and memory grows with what has come, not with
 //! what was announced. B-2: what has come is kept when time runs out or the peer goes away.
 
+use std::future::poll_fn;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::types::{Reason, SizeLimit, TimeLimit, Timestamp, Truncation};
 use crate::world::{Clock, Oversize};
 
-/// Room made at once for an announced length; 10,000 slow bodies must not cost what they announce.
-const ROOM_FIRST: usize = 16 * 1024;
-/// Room made later, in multiples of what has come, up to the announced length.
-const ROOM_FACTOR: usize = 4;
-/// A first piece up to here is copied: it is a slice of a buffer that may be many times larger.
-const COPIED_MAX: usize = 16 * 1024;
+/// Room for a body, in multiples of what has come, up to the announced length.
+const ROOM_FACTOR: usize = 2;
 
 /// Where bytes come from.
-#[async_trait]
-pub(super) trait Chunks: Send {
-    /// The next bytes; `None` at the regular end.
+pub(super) trait Arriving: Send {
+    /// Keeps what comes next.
     ///
     /// # Errors
     /// The words for an end that is not regular.
-    async fn next(&mut self) -> Result<Option<Bytes>, String>;
+    fn poll_into(
+        &mut self,
+        context: &mut Context<'_>,
+        kept: &mut Kept,
+    ) -> Poll<Result<Came, String>>;
+}
+
+/// How far a body has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// There is more.
+    More,
+    /// That was all.
+    Whole,
+    /// More came than is kept.
+    TooMuch,
 }
 
 /// How much is read, and until when.
@@ -53,7 +64,7 @@ impl Body {
 
 /// Reads a body whose announced length is `length`, if any was announced.
 pub(super) async fn read(
-    chunks: &mut dyn Chunks,
+    source: &mut dyn Arriving,
     length: Option<u64>,
     limits: &BodyLimits,
     clock: &dyn Clock,
@@ -61,89 +72,75 @@ pub(super) async fn read(
     if limits.oversize == Oversize::Skip && length.is_some_and(|length| length > limits.bytes_max) {
         return Body::unread(Truncation::Length, too_large(limits));
     }
-    let mut kept = Kept::new(length.unwrap_or(0).min(limits.bytes_max));
+    let mut kept = Kept::new(length.unwrap_or(0), limits.bytes_max);
     let mut deadline = clock.sleep_until(limits.deadline);
-    let cut = loop {
-        let chunk = tokio::select! {
-            biased;
-            () = &mut deadline => {
-                let why = Reason::TimedOut { limit: TimeLimit::Total, after: limits.total };
-                break Some((Truncation::Time, why));
+    let next = |context: &mut Context<'_>| {
+        if deadline.as_mut().poll(context).is_ready() {
+            let why = Reason::TimedOut { limit: TimeLimit::Total, after: limits.total };
+            return Poll::Ready(Some((Truncation::Time, why)));
+        }
+        loop {
+            match std::task::ready!(source.poll_into(context, &mut kept)) {
+                Ok(Came::More) => {}
+                Ok(Came::Whole) => return Poll::Ready(None),
+                Ok(Came::TooMuch) => {
+                    return Poll::Ready(Some((Truncation::Length, too_large(limits))));
+                }
+                Err(why) => {
+                    return Poll::Ready(Some((Truncation::Disconnect, Reason::Protocol { why })));
+                }
             }
-            chunk = chunks.next() => chunk,
-        };
-        match chunk {
-            Ok(None) => break None,
-            Ok(Some(bytes)) if kept.takes(&bytes, limits.bytes_max) => {}
-            Ok(Some(_)) if limits.oversize == Oversize::Skip => {
-                return Body::unread(Truncation::Length, too_large(limits));
-            }
-            Ok(Some(_)) => break Some((Truncation::Length, too_large(limits))),
-            Err(why) => break Some((Truncation::Disconnect, Reason::Protocol { why })),
         }
     };
-    Body { bytes: kept.into_bytes(), cut }
+    let cut = poll_fn(next).await;
+    match cut {
+        Some((Truncation::Length, why)) if limits.oversize == Oversize::Skip => {
+            Body::unread(Truncation::Length, why)
+        }
+        cut => Body { bytes: kept.into_bytes(), cut },
+    }
 }
 
 fn too_large(limits: &BodyLimits) -> Reason {
     Reason::TooLarge { limit: SizeLimit::Body, max: limits.bytes_max }
 }
 
-/// The bytes so far; a large body that comes in one piece is never copied.
-struct Kept {
-    only: Bytes,
-    joined: Vec<u8>,
+/// The bytes so far.
+#[derive(Debug)]
+pub(super) struct Kept {
+    bytes: Vec<u8>,
     announced: usize,
+    max: usize,
 }
 
 impl Kept {
-    fn new(announced: u64) -> Self {
-        let announced = usize::try_from(announced).unwrap_or(usize::MAX);
-        Self { only: Bytes::new(), joined: Vec::new(), announced }
+    pub(super) fn new(announced: u64, max: u64) -> Self {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self { bytes: Vec::new(), announced: size(announced.min(max)), max: size(max) }
     }
 
     /// Takes what fits; false when something did not.
-    fn takes(&mut self, bytes: &Bytes, bytes_max: u64) -> bool {
-        let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        let free = max.saturating_sub(self.only.len() + self.joined.len());
-        let fits = bytes.len() <= free;
-        let taken = bytes.slice(..bytes.len().min(free));
-        if self.only.is_empty() && self.joined.is_empty() {
-            let copied = taken.len() <= COPIED_MAX;
-            self.only = if copied { Bytes::copy_from_slice(&taken) } else { taken };
-            return fits;
-        }
-        if self.joined.is_empty() {
-            let only = std::mem::take(&mut self.only);
-            self.make_room(only.len() + taken.len());
-            self.joined.extend_from_slice(&only);
-        } else {
-            self.make_room(taken.len());
-        }
-        self.joined.extend_from_slice(&taken);
-        fits
+    pub(super) fn takes(&mut self, bytes: &[u8]) -> bool {
+        let taken = bytes.len().min(self.max - self.bytes.len());
+        self.make_room(taken);
+        self.bytes.extend_from_slice(&bytes[..taken]);
+        taken == bytes.len()
     }
 
     /// B-1: a few times what has come, and the announced length exactly once it is near.
     fn make_room(&mut self, more: usize) {
-        let needed = self.joined.len() + more;
-        if needed <= self.joined.capacity() {
+        let needed = self.bytes.len() + more;
+        if needed <= self.bytes.capacity() {
             return;
         }
-        if needed > self.announced {
-            self.joined.reserve(more);
-            return;
-        }
-        let room = needed.saturating_mul(ROOM_FACTOR).max(ROOM_FIRST).min(self.announced);
-        self.joined.reserve_exact(room - self.joined.len());
+        let likely = if needed <= self.announced { self.announced } else { self.max };
+        let room = needed.saturating_mul(ROOM_FACTOR).min(likely);
+        self.bytes.reserve_exact(room - self.bytes.len());
     }
 
     fn into_bytes(mut self) -> Bytes {
-        if self.joined.is_empty() {
-            return self.only;
-        }
-        self.joined.shrink_to_fit();
-        Bytes::from(self.joined)
+        self.bytes.shrink_to_fit();
+        Bytes::from(self.bytes)
     }
 }
 

@@ -64,12 +64,30 @@ fn outcome(lease: &Lease, got: &Exchanged, oversize: Oversize) -> (Outcome, Opti
         Some(Outcome::NotModified) if condition(lease).is_none() => {
             protocol("304 to a request without a condition")
         }
+        // RFC 9110 15.3.7: we ask for no range.
+        Some(Outcome::Ok) if got.status == 206 && !is_whole_range(got) => {
+            protocol("206 with a part that was not asked for")
+        }
         Some(Outcome::Redirect) if header(&got.headers, "location").is_none_or(str::is_empty) => {
             (Outcome::Redirect, Some(Reason::NoLocation))
         }
         Some(Outcome::Ok) => (of_body(got.truncated, oversize), got.reason.clone()),
         Some(other) => (other, got.reason.clone()),
     }
+}
+
+/// RFC 9110 14.4: a part that is all there is.
+fn is_whole_range(got: &Exchanged) -> bool {
+    let range =
+        header(&got.headers, "content-range").and_then(|range| range.strip_prefix("bytes "));
+    let whole = range.and_then(|range| range.trim().strip_prefix("0-"));
+    let ends = whole.and_then(|whole| whole.split_once('/'));
+    let number = |text: &str| text.parse::<u64>().ok();
+    ends.is_some_and(|(last, length)| {
+        number(last)
+            .and_then(|last| last.checked_add(1))
+            .is_some_and(|end| number(length) == Some(end))
+    })
 }
 
 fn of_body(truncated: Option<Truncation>, oversize: Oversize) -> Outcome {

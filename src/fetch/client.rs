@@ -1,37 +1,42 @@
-//! One exchange over reqwest: one request to one pinned address, the response as received.
+//! One exchange: one request to one pinned address, the response as received.
 //!
 //! E-1 (I6): the address is checked before the connection and compared after it; nothing else is
-//! ever connected to. E-2: no redirect is followed, nothing is retried or decoded. E-3 (H1): every
-//! wait has a limit of its own, and the whole has one. E-4: what has come when a limit ends the
-//! body is kept.
+//! ever connected to. E-2: no redirect is followed, nothing is decoded, and nothing repeated but a
+//! request that a kept connection did not carry: the server closed it before the first byte of an
+//! answer, or says that it did not look. E-3 (H1): every wait has a limit of its own, and the whole
+//! has one. E-4: what has come when a limit ends the body is kept.
 //!
-//! reqwest gives header names in lower case and undoes chunking, so the archive rebuilds the block.
+//! Transfer coding is undone here, content coding is not. `docs/http.md` says what a server may do
+//! and what becomes of it.
 
 use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
-use reqwest::{Response, Version};
-use tokio::sync::watch;
+use futures::future::BoxFuture;
 
-use super::body::{self, Body, BodyLimits, Chunks};
-use super::connect::{Clients, ConnectError, ConnectSettings, HEADER_BYTES_MAX, STAGE, Stage};
-use super::failure;
+use super::body::{self, Arriving, Body, BodyLimits};
+use super::connect::{ConnectError, ConnectSettings, Connector};
+use super::failure::Failed;
+use super::http1::{AskFailure, Incoming};
+use super::http2::{self, Frames, SendFailure};
+use super::pool::{Link, Place, Pool};
+use super::request;
 use super::resolve::literal;
-use crate::types::{CrawlUrl, Headers, Outcome, Reason, TimeLimit, Timestamp, Truncation};
+use crate::types::{Headers, Outcome, Reason, TimeLimit, Timestamp, Truncation, header};
 use crate::world::{Clock, Exchange, ExchangeFailure, ExchangeLimits, ExchangeRequest, Exchanged};
 
 /// H4: whether an address may be connected to; the reason where not.
 pub type EgressCheck = Arc<dyn Fn(IpAddr) -> Result<(), Reason> + Send + Sync>;
 
 /// [`Exchange`] over the network.
-pub struct ReqwestExchange {
-    clients: Clients,
+pub struct HttpExchange {
+    connector: Connector,
+    pool: Pool,
     egress: EgressCheck,
     clock: Arc<dyn Clock>,
 }
@@ -43,7 +48,28 @@ struct Span<'r> {
     deadline: Timestamp,
 }
 
-impl ReqwestExchange {
+/// A response whose body is still to come: what is held while it does, beside what came of it.
+struct Opened {
+    /// Without its body.
+    response: Exchanged,
+    /// Bytes of the body as announced.
+    length: Option<u64>,
+    source: Source,
+}
+
+enum Source {
+    Http1(Incoming),
+    Http2(Frames),
+}
+
+/// Why no response began.
+enum OpenFailure {
+    /// E-2: the server has not looked at the request.
+    Unseen(Failed),
+    Failed(Failed),
+}
+
+impl HttpExchange {
     /// An exchange without connections yet.
     ///
     /// # Errors
@@ -53,13 +79,14 @@ impl ReqwestExchange {
         egress: EgressCheck,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ConnectError> {
-        let clients = Clients::new(settings)?;
-        Ok(Self { clients, egress, clock })
+        let connector = Connector::new(&settings)?;
+        let pool = Pool::new(settings.origins_max, settings.idle, Arc::clone(&clock));
+        Ok(Self { connector, pool, egress, clock })
     }
 
     /// Origins whose connections are kept.
     pub fn origins(&self) -> usize {
-        self.clients.len()
+        self.pool.len()
     }
 
     /// E-1, before anything is connected to.
@@ -77,121 +104,116 @@ impl ReqwestExchange {
         (self.egress)(address.ip())
     }
 
-    /// The response's head, within the limits of connecting and of the first byte.
-    async fn head(
+    /// E-2: the response's head, over a kept connection or a new one; over a new one once more
+    /// where the first did not carry the request.
+    async fn open(
         &self,
         request: &ExchangeRequest,
+        place: &Place,
         span: &Span<'_>,
-    ) -> Result<Response, (Outcome, Reason)> {
-        let origin = request.url.host_key();
-        let explain = |error: reqwest::Error| failure::explain(&error);
-        let client = self.clients.get(&origin, request.address, span.sent_at).map_err(explain)?;
-        let mut builder = client.get(request.url.as_url().clone());
-        for (name, value) in &request.headers {
-            builder = builder.header(name, value);
-        }
-        let (stage, seen) = watch::channel(Stage::Ready);
-        let sending = client.execute(builder.build().map_err(explain)?);
-        let answer = self.within(STAGE.scope(stage, sending), seen, span).await?;
-        let response = answer.map_err(explain)?;
-        // The HTTP library stops near the bound: what came in one read may go beyond it.
-        let headers = response.headers().iter();
-        let bytes: usize = headers.map(|(name, value)| name.as_str().len() + value.len()).sum();
-        if u32::try_from(bytes).is_ok_and(|bytes| bytes <= HEADER_BYTES_MAX) {
-            Ok(response)
-        } else {
-            Err(failure::too_many_headers())
-        }
-    }
-
-    /// E-3: each stage's own limit, begun anew when the stage changes.
-    async fn within<T>(
-        &self,
-        sending: impl Future<Output = T>,
-        mut seen: watch::Receiver<Stage>,
-        span: &Span<'_>,
-    ) -> Result<T, (Outcome, Reason)> {
-        let mut sending = pin!(sending);
-        loop {
-            let (limit, after) = match *seen.borrow_and_update() {
-                Stage::Connecting => (TimeLimit::Connect, span.limits.connect),
-                Stage::Ready => (TimeLimit::FirstByte, span.limits.first_byte),
-            };
-            let until = self.clock.now() + after;
-            let (limit, after, until) = if until < span.deadline {
-                (limit, after, until)
-            } else {
-                (TimeLimit::Total, span.limits.total, span.deadline)
-            };
-            tokio::select! {
-                biased;
-                answer = &mut sending => return Ok(answer),
-                Ok(()) = seen.changed() => {}
-                () = self.clock.sleep_until(until) => {
-                    return Err((Outcome::Timeout, Reason::TimedOut { limit, after }));
-                }
-            }
-        }
-    }
-
-    /// E-1, after the connection: the body of a stranger's answer is not looked at. The lease's
-    /// shard counts it as a violation (I6).
-    fn came_from(
-        &self,
-        response: &Response,
-        pinned: SocketAddr,
-    ) -> Result<SocketAddr, (Outcome, Reason)> {
-        let remote = response.remote_addr();
-        match remote.filter(|at| at.ip() == pinned.ip() && at.port() == pinned.port()) {
-            Some(remote) => Ok(remote),
-            None => {
-                let found = remote.map_or("an unknown address".to_owned(), |at| at.to_string());
-                let address = format!("{found} (asked for at {pinned})");
-                Err((Outcome::EgressRefused, Reason::EgressRefused { address }))
-            }
-        }
-    }
-
-    async fn body(
-        &self,
-        mut response: Box<Response>,
-        request: &ExchangeRequest,
-        span: &Span<'_>,
-    ) -> Body {
-        let headers = response.headers();
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let unwanted = text(CONTENT_TYPE).filter(|content_type| {
-            response.status().is_success() && !request.wanted.takes(&request.url, content_type)
-        });
-        if let Some(content_type) = unwanted {
-            let why = Reason::UnwantedType { content_type: content_type.to_owned() };
-            return Body::unread(Truncation::Unspecified, why);
-        }
-        // The length in a 304 is that of the body it does not carry.
-        let has_body = !matches!(response.status().as_u16(), 204 | 304);
-        let length = text(CONTENT_LENGTH).filter(|_| has_body).and_then(|text| text.parse().ok());
-        let limits = BodyLimits {
-            bytes_max: span.limits.body_bytes_max,
-            oversize: span.limits.oversize,
-            deadline: span.deadline,
-            total: span.limits.total,
+    ) -> Result<Opened, Failed> {
+        let (link, is_kept) = match self.pool.take(place) {
+            Some(link) => (link, true),
+            None => (self.connect(request, place, span).await?, false),
         };
-        // Headers are slices of the buffer they were read into; a slow body would keep it.
-        *response.headers_mut() = HeaderMap::new();
-        body::read(&mut Arriving(response), length, &limits, self.clock.as_ref()).await
+        let is_shared = matches!(link, Link::Http2(_));
+        match self.over(link, request, span).await {
+            Ok(opened) => Ok(opened),
+            Err(OpenFailure::Unseen(_)) if is_kept || is_shared => {
+                let link = self.connect(request, place, span).await?;
+                self.over(link, request, span).await.map_err(|why| match why {
+                    OpenFailure::Unseen(why) | OpenFailure::Failed(why) => why,
+                })
+            }
+            Err(OpenFailure::Unseen(why) | OpenFailure::Failed(why)) => Err(why),
+        }
     }
-}
 
-impl fmt::Debug for ReqwestExchange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ReqwestExchange({} origins)", self.origins())
+    async fn connect(
+        &self,
+        request: &ExchangeRequest,
+        place: &Place,
+        span: &Span<'_>,
+    ) -> Result<Link, Failed> {
+        let connecting = self.connector.connect(&request.url, request.address);
+        let limit = (TimeLimit::Connect, span.limits.connect);
+        let link = self.within(connecting, limit, span).await?;
+        if let Link::Http2(shared) = &link {
+            self.pool.keep(place, Link::Http2(Arc::clone(shared)));
+        }
+        Ok(link)
     }
-}
 
-#[async_trait]
-impl Exchange for ReqwestExchange {
-    async fn exchange(&self, request: ExchangeRequest) -> Result<Exchanged, ExchangeFailure> {
-        let now = self.clock.now();
+    /// The response's head over this connection, within the limit of the first byte.
+    async fn over(
+        &self,
+        link: Link,
+        request: &ExchangeRequest,
+        span: &Span<'_>,
+    ) -> Result<Opened, OpenFailure> {
+        let limit = (TimeLimit::FirstByte, span.limits.first_byte);
+        match link {
+            Link::Http1(mut connection) => {
+                let request_head = request::http1(request)?;
+                let asking = connection.ask(&request_head);
+                let mut answer = self.within(asking, limit, span).await?;
+                let response = Exchanged {
+                    protocol: answer.protocol,
+                    status_line: Some(std::mem::take(&mut answer.status_line)),
+                    headers: std::mem::take(&mut answer.headers),
+                    ..bare(request_head, answer.status, connection.remote(), span)
+                };
+                Ok(Opened {
+                    response,
+                    length: answer.length(),
+                    source: Source::Http1(answer.incoming(connection)),
+                })
+            }
+            Link::Http2(connection) => {
+                let (request, request_head) = request::http2(request)?;
+                let sending = connection.send(request);
+                let response = self.within(sending, limit, span).await?;
+                let status = response.status().as_u16();
+                let headers = http2::headers(&response);
+                // The length in a 304 is that of the body it does not carry.
+                let announced =
+                    header(&headers, "content-length").filter(|_| !matches!(status, 204 | 304));
+                let length = announced.and_then(|text| text.parse().ok());
+                let bare = bare(request_head, status, connection.remote(), span);
+                Ok(Opened {
+                    response: Exchanged { protocol: "HTTP/2", headers, ..bare },
+                    length,
+                    source: Source::Http2(Frames { body: response.into_body(), connection }),
+                })
+            }
+        }
+    }
+
+    /// E-3: within its own limit, and that of the whole.
+    async fn within<T, E: From<Failed>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+        (limit, after): (TimeLimit, Duration),
+        span: &Span<'_>,
+    ) -> Result<T, E> {
+        let until = self.clock.now() + after;
+        let (limit, after, until) = if until < span.deadline {
+            (limit, after, until)
+        } else {
+            (TimeLimit::Total, span.limits.total, span.deadline)
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.clock.sleep_until(until) => {
+                Err(E::from((Outcome::Timeout, Reason::TimedOut { limit, after })))
+            }
+        }
+    }
+
+    /// All up to the body. What the request was made of is not held any longer than this.
+    async fn begin(&self, request: ExchangeRequest) -> Result<Box<Begun>, ExchangeFailure> {
+        let sent_at = self.clock.now();
         let ended = |sent_at, (outcome, reason)| {
             let ended_at = self.clock.now();
             ExchangeFailure { outcome, reason, sent_at, ended_at }
@@ -200,68 +222,141 @@ impl Exchange for ReqwestExchange {
             return Err(ended(None, (Outcome::EgressRefused, reason)));
         }
         let limits = &request.limits;
-        let span = Span { limits, sent_at: now, deadline: now + limits.total };
-        let failed = |why| ended(Some(now), why);
-        // Boxed: a slow body would keep a place for it in each of the futures it passes through.
-        let response = Box::new(Box::pin(self.head(&request, &span)).await.map_err(failed)?);
-        let remote = self.came_from(&response, request.address).map_err(failed)?;
-        let protocol = protocol(response.version());
-        let status = response.status().as_u16();
-        let headers = in_order(response.headers());
-        let Body { bytes, cut } = Box::pin(self.body(response, &request, &span)).await;
+        let span = Span { limits, sent_at, deadline: sent_at + limits.total };
+        let place = (request.url.host_key(), request.address);
+        let opened = self.open(&request, &place, &span).await;
+        let opened = opened.map_err(|why| ended(Some(sent_at), why))?;
+        let limits = BodyLimits {
+            bytes_max: limits.body_bytes_max,
+            oversize: limits.oversize,
+            deadline: span.deadline,
+            total: limits.total,
+        };
+        let unread = unwanted(&request, &opened.response);
+        Ok(Box::new(Begun { opened, unread, limits, place }))
+    }
+
+    /// E-4: the body, and the end. A connection that may carry another request goes back when the
+    /// body is whole.
+    async fn finish(&self, mut begun: Box<Begun>) -> Exchanged {
+        let Begun { opened, unread, limits, .. } = &mut *begun;
+        let source: &mut dyn Arriving = match &mut opened.source {
+            Source::Http1(incoming) => incoming,
+            Source::Http2(frames) => frames,
+        };
+        let Body { bytes, cut } = match unread.take() {
+            Some(body) => body,
+            None => body::read(source, opened.length, limits, self.clock.as_ref()).await,
+        };
+        let Begun { opened, place, .. } = *begun;
+        let idle = match opened.source {
+            Source::Http1(incoming) if cut.is_none() => incoming.into_idle().map(Link::Http1),
+            Source::Http1(_) => None,
+            Source::Http2(frames) => Some(Link::Http2(frames.connection)),
+        };
+        if let Some(idle) = idle {
+            self.pool.keep(&place, idle);
+        }
         let (truncated, reason) = cut.unzip();
-        Ok(Exchanged {
-            request_head: request_head(&request.url, protocol, &request.headers),
-            protocol,
-            status,
-            headers,
-            body: bytes,
-            truncated,
-            reason,
-            sent_at: now,
-            ended_at: self.clock.now(),
-            remote,
-        })
+        let ended_at = self.clock.now();
+        Exchanged { body: bytes, truncated, reason, ended_at, ..opened.response }
     }
 }
 
-/// A response whose body is arriving.
-struct Arriving(Box<Response>);
+/// All that is held of an exchange while its body comes.
+struct Begun {
+    opened: Opened,
+    /// The body is not to be read.
+    unread: Option<Body>,
+    limits: BodyLimits,
+    place: Place,
+}
+
+/// A response without what its protocol tells.
+fn bare(request_head: Bytes, status: u16, remote: SocketAddr, span: &Span<'_>) -> Exchanged {
+    Exchanged {
+        request_head,
+        protocol: "",
+        status,
+        status_line: None,
+        headers: Headers::new(),
+        body: Bytes::new(),
+        truncated: None,
+        reason: None,
+        sent_at: span.sent_at,
+        ended_at: span.sent_at,
+        remote,
+    }
+}
+
+/// Why the body of a response is not read: H1, nobody wants its type.
+fn unwanted(request: &ExchangeRequest, response: &Exchanged) -> Option<Body> {
+    let content_type = header(&response.headers, "content-type")?;
+    let is_success = matches!(response.status, 200..=299);
+    if !is_success || request.wanted.takes(&request.url, content_type) {
+        return None;
+    }
+    let why = Reason::UnwantedType { content_type: content_type.to_owned() };
+    Some(Body::unread(Truncation::Unspecified, why))
+}
+
+impl fmt::Debug for HttpExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpExchange({} origins)", self.origins())
+    }
+}
 
 #[async_trait]
-impl Chunks for Arriving {
-    async fn next(&mut self) -> Result<Option<Bytes>, String> {
-        self.0.chunk().await.map_err(|error| failure::words(&error))
+impl Exchange for HttpExchange {
+    /// Not `async`: such a future would keep room for the request, twice, to its end.
+    fn exchange<'s, 'f>(
+        &'s self,
+        request: ExchangeRequest,
+    ) -> BoxFuture<'f, Result<Exchanged, ExchangeFailure>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        let begin = Box::pin(self.begin(request));
+        Box::pin(async move { Ok(self.finish(begin.await?).await) })
     }
 }
 
-/// The request as it is written: reqwest puts the names in lower case and Host last.
-fn request_head(url: &CrawlUrl, protocol: &str, headers: &[(String, String)]) -> Bytes {
-    let mut head = format!("GET {} {protocol}\r\n", url.path_and_query());
-    for (name, value) in headers {
-        head.extend([&name.to_ascii_lowercase(), ": ", value, "\r\n"]);
+impl From<Failed> for OpenFailure {
+    fn from(why: Failed) -> Self {
+        Self::Failed(why)
     }
-    let authority = &url.as_url()[url::Position::BeforeHost..url::Position::AfterPort];
-    head.extend(["host: ", authority, "\r\n\r\n"]);
-    Bytes::from(head)
 }
 
-fn in_order(headers: &HeaderMap) -> Headers {
-    let pair = |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
-        (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes()))
-    };
-    headers.iter().map(pair).collect()
+impl From<AskFailure> for OpenFailure {
+    fn from(why: AskFailure) -> Self {
+        match why {
+            AskFailure::Unanswered(why) => Self::Unseen(why),
+            AskFailure::Failed(why) => Self::Failed(why),
+        }
+    }
 }
 
-fn protocol(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_09 => "HTTP/0.9",
-        Version::HTTP_10 => "HTTP/1.0",
-        Version::HTTP_2 => "HTTP/2",
-        Version::HTTP_3 => "HTTP/3",
-        _ => "HTTP/1.1",
+impl From<SendFailure> for OpenFailure {
+    fn from(why: SendFailure) -> Self {
+        match why {
+            SendFailure::Unprocessed(why) => Self::Unseen(why),
+            SendFailure::Failed(why) => Self::Failed(why),
+        }
+    }
+}
+
+impl From<Failed> for AskFailure {
+    fn from(why: Failed) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<Failed> for SendFailure {
+    fn from(why: Failed) -> Self {
+        Self::Failed(why)
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::fetch) mod tests;

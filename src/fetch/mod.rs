@@ -9,16 +9,20 @@
 
 mod resolve;
 mod sessions;
-mod connect;
 mod failure;
 mod body;
+mod http1;
+mod http2;
+mod pool;
+mod connect;
+mod request;
 mod client;
 mod settings;
 mod robots;
 mod classify;
 mod worker;
 
-pub use client::{EgressCheck, ReqwestExchange};
+pub use client::{EgressCheck, HttpExchange};
 pub use connect::{ConnectError, ConnectSettings};
 pub use resolve::{DnsSettings, HickoryResolver, ResolverError};
 pub use settings::FetchSettings;

@@ -316,6 +316,7 @@ fn response(lease: Arc<Lease>, got: Exchanged) -> Response {
         request_head: got.request_head,
         protocol: got.protocol,
         status: got.status,
+        status_line: got.status_line,
         headers: got.headers,
         body: got.body,
         truncated: got.truncated,

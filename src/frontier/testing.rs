@@ -357,6 +357,7 @@ impl Rig {
             request_head: bytes::Bytes::new(),
             protocol: "HTTP/1.1",
             status: 200,
+            status_line: None,
             headers: Vec::new(),
             body: "body".into(),
             truncated: None,

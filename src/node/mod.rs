@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 
 use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Status};
 use crate::config::{Config, ConfigFaults, Fault};
-use crate::fetch::{HickoryResolver, ReqwestExchange};
+use crate::fetch::{HickoryResolver, HttpExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
 use crate::protocol::{DiscoveryMsg, RootMsg, RoutesWatch, ask};
 use crate::storage::{DataDir, MadeShards, SledSnapshots};
@@ -122,7 +122,7 @@ impl Node {
         let store = config.data.store.as_deref();
         let mut made = MadeShards::check(directory.path(), store, &objects).await?;
         let egress = settings::egress(config);
-        let exchange = ReqwestExchange::new(settings::connect(config), egress, Arc::clone(&clock))?;
+        let exchange = HttpExchange::new(settings::connect(config), egress, Arc::clone(&clock))?;
         let world = World {
             dice: Arc::new(SeededDice::from_system()),
             exchange: Arc::new(exchange),

@@ -223,6 +223,7 @@ impl SimulatedExchange {
                     request_head: head.into(),
                     protocol: "HTTP/1.1",
                     status,
+                    status_line: None,
                     headers,
                     body,
                     truncated: None,

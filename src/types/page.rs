@@ -45,7 +45,8 @@ impl Truncation {
     }
 }
 
-/// Header names and values in the order received.
+/// Header names and values in the order received. Names are spelt as received too, so whoever looks
+/// for one does so whatever its case.
 pub type Headers = Vec<(String, Bytes)>;
 
 /// The first value of a header, as text, whatever the case of its name.
@@ -61,10 +62,12 @@ pub struct Response {
     pub lease: Arc<Lease>,
     /// The request line and headers as sent, with the final blank line.
     pub request_head: Bytes,
-    /// `HTTP/1.1` or `HTTP/2`.
+    /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`.
     pub protocol: &'static str,
     /// The status code.
     pub status: u16,
+    /// The status line as received, without its end; HTTP/2 has none.
+    pub status_line: Option<Bytes>,
     /// The headers; transfer coding undone, content coding kept.
     pub headers: Headers,
     /// The body, content coding kept.

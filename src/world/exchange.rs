@@ -94,11 +94,13 @@ pub enum Oversize {
 pub struct Exchanged {
     /// Request line and headers as sent, with the final blank line.
     pub request_head: Bytes,
-    /// `HTTP/1.1` or `HTTP/2`.
+    /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`.
     pub protocol: &'static str,
     /// The status code.
     pub status: u16,
-    /// In the order received.
+    /// The status line as received, without its end; HTTP/2 has none.
+    pub status_line: Option<Bytes>,
+    /// In the order received; over HTTP/1 the names as they were spelt.
     pub headers: Headers,
     /// As received.
     pub body: Bytes,
@@ -127,10 +129,11 @@ pub struct ExchangeFailure {
     pub ended_at: Timestamp,
 }
 
-/// Makes exchanges. Real: reqwest. Simulated: a web from a seed.
+/// Makes exchanges. Real: HTTP over sockets. Simulated: a web from a seed.
 #[async_trait]
 pub trait Exchange: Send + Sync + fmt::Debug {
-    /// One exchange, one hop: redirects are not followed, nothing is retried or decoded.
+    /// One exchange, one hop: redirects are not followed, nothing is decoded, and nothing retried
+    /// that a server may have looked at.
     ///
     /// # Errors
     /// A failure when no response came.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mehman::cluster::SingleNode;
 use mehman::config::Config;
-use mehman::fetch::{ConnectSettings, ReqwestExchange};
+use mehman::fetch::{ConnectSettings, HttpExchange};
 use mehman::node::{Node, NodeOptions, Purpose};
 use mehman::protocol::discovery::{Seed, SeedResult};
 use mehman::types::{HostId, Reason, Timestamp};
@@ -187,7 +187,7 @@ impl Crawl {
             let stranger = Reason::EgressRefused { address: address.to_string() };
             if address.is_loopback() { Ok(()) } else { Err(stranger) }
         });
-        let real = ReqwestExchange::new(connect, egress, Arc::clone(&clock) as _);
+        let real = HttpExchange::new(connect, egress, Arc::clone(&clock) as _);
         let exchange = Arc::new(TouchyExchange {
             inner: Arc::new(real.expect("a client")),
             panics: Mutex::new(wrong.exchanges),

@@ -143,6 +143,52 @@ fn a_304_without_an_original_is_a_response_with_its_own_digest() {
 }
 
 #[test]
+fn status_lines_are_kept_as_received_where_readers_know_them() {
+    for (line, status, expected) in [
+        ("HTTP/1.1 200 All fine", 200, "HTTP/1.1 200 All fine"),
+        ("HTTP/1.0 404 weg", 404, "HTTP/1.0 404 weg"),
+        ("HTTP/1.1 200 ", 200, "HTTP/1.1 200 "),
+        ("HTTP/1.1 200", 200, "HTTP/1.1 200"),
+        ("HTTP/1.1 404 N\u{e9}", 404, "HTTP/1.1 404 N\u{e9}"),
+        ("HTTP/1.1 405 405", 405, "HTTP/1.1 405 405"),
+        ("HTTP/1.1   200   OK", 200, "HTTP/1.1 200 OK"),
+        ("HTTP/1.1 200  OK", 200, "HTTP/1.1 200 OK"),
+        ("HTTP/1.1 200 a\r\nb", 200, "HTTP/1.1 200 OK"),
+        ("HTTP/1.1 2000", 200, "HTTP/1.1 200 OK"),
+        ("HTTP/1.1 201 OK", 200, "HTTP/1.1 200 OK"),
+        ("HTTP/2 200", 200, "HTTP/1.1 200 OK"),
+        ("", 999, "HTTP/1.1 999 "),
+    ] {
+        let latin = |text: &str| {
+            let byte = |c| u8::try_from(u32::from(c)).unwrap();
+            text.chars().map(byte).collect::<Vec<u8>>()
+        };
+        let mut response = response("http://a.test/", status, Vec::new(), b"abc");
+        response.status_line = Some(latin(line).into());
+        let [_, bytes] = records(&response, None);
+        let record = Record::parse(bytes.into()).unwrap();
+        assert!(record.block.starts_with(&[&latin(expected)[..], b"\r\n"].concat()), "{line:?}");
+        assert_eq!(record.http().unwrap().status, status, "{line:?}");
+        record.check_digests().unwrap();
+    }
+}
+
+#[test]
+fn headers_are_kept_in_their_order_and_spelling() {
+    let sent = headers(&[("X-b", "1"), ("set-COOKIE", "a"), ("X-B", "2"), ("x-b", "1")]);
+    assert_eq!(stored(&response("http://a.test/", 200, sent.clone(), b"abc")).headers, sent);
+}
+
+#[test]
+fn the_protocol_is_said_by_its_registered_name() {
+    for (protocol, name) in [("HTTP/1.0", "http/1.0"), ("HTTP/1.1", "http/1.1"), ("HTTP/2", "h2")] {
+        let response = Response { protocol, ..page("http://a.test/", b"abc") };
+        let [_, bytes] = records(&response, None);
+        assert_eq!(Record::parse(bytes.into()).unwrap().field("WARC-Protocol"), Some(name));
+    }
+}
+
+#[test]
 fn chunking_is_undone_and_said() {
     let sent = headers(&[("Transfer-Encoding", "chunked"), ("Content-Encoding", "br")]);
     let expected = headers(&[
@@ -197,25 +243,25 @@ fn the_first_record_says_who_and_how() {
     check(
         &record,
         &expect![[r#"
-        WARC/1.1
-        WARC-Type: warcinfo
-        WARC-Record-ID: <urn:uuid:f9681a64-d330-4861-ac3d-344973035a52>
-        WARC-Date: 2026-01-01T00:00:00Z
-        WARC-Filename: a.warc.gz
-        WARC-Block-Digest: sha1:YZYHOD5OKQOS7UMHP7F4TPWBOO2ZUVEH
-        Content-Type: application/warc-fields
-        Content-Length: 430
+            WARC/1.1
+            WARC-Type: warcinfo
+            WARC-Record-ID: <urn:uuid:f9681a64-d330-4861-ac3d-344973035a52>
+            WARC-Date: 2026-01-01T00:00:00Z
+            WARC-Filename: a.warc.gz
+            WARC-Block-Digest: sha1:L6OJC6PM3QE2ACTI2FEMBMSKWG7UPB6O
+            Content-Type: application/warc-fields
+            Content-Length: 502
 
-        software: mehman/1  X: injected
-        format: WARC File Format 1.1
-        conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
-        http-header-user-agent: mehman/1 (+http://me.test/)
-        operator: http://me.test/
-        robots: obey
-        description: HTTP blocks are rebuilt: chunked transfer coding is undone, the case of header names may be normalised, reason phrases are the usual ones, HTTP/2 is shown as HTTP/1.1
+            software: mehman/1  X: injected
+            format: WARC File Format 1.1
+            conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
+            http-header-user-agent: mehman/1 (+http://me.test/)
+            operator: http://me.test/
+            robots: obey
+            description: HTTP blocks hold status line and headers as received, in order and case, one line each: chunked transfer coding is undone, lines that are no header are left out, folded ones joined, HTTP/2 is shown as HTTP/1.1 with the usual reason phrase
 
 
-    "#]],
+        "#]],
     );
     Record::parse(record.into()).unwrap().check_digests().unwrap();
 }

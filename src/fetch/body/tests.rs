@@ -2,18 +2,43 @@
 
 use std::collections::VecDeque;
 
+use futures::future::BoxFuture;
+
 use super::*;
 use crate::world::TokioClock;
 
 /// What comes, each piece after its wait.
-struct Script(VecDeque<(Duration, Result<&'static str, String>)>, TokioClock);
+struct Script {
+    pieces: VecDeque<(Duration, Result<&'static str, String>)>,
+    clock: TokioClock,
+    waiting: Option<BoxFuture<'static, ()>>,
+}
 
-#[async_trait]
-impl Chunks for Script {
-    async fn next(&mut self) -> Result<Option<Bytes>, String> {
-        let Some((wait, piece)) = self.0.pop_front() else { return Ok(None) };
-        self.1.sleep(wait).await;
-        piece.map(|text| Some(Bytes::from(text)))
+impl Script {
+    fn new(pieces: impl Iterator<Item = (Duration, Result<&'static str, String>)>) -> Self {
+        let clock = TokioClock::starting_at(Timestamp::EPOCH);
+        Self { pieces: pieces.collect(), clock, waiting: None }
+    }
+}
+
+impl Arriving for Script {
+    fn poll_into(
+        &mut self,
+        context: &mut Context<'_>,
+        kept: &mut Kept,
+    ) -> Poll<Result<Came, String>> {
+        let Some((wait, _)) = self.pieces.front() else { return Poll::Ready(Ok(Came::Whole)) };
+        let until = self.clock.now() + *wait;
+        let waiting = self.waiting.get_or_insert_with(|| {
+            let clock = TokioClock::starting_at(self.clock.now());
+            Box::pin(async move { clock.sleep_until(until).await })
+        });
+        std::task::ready!(waiting.as_mut().poll(context));
+        self.waiting = None;
+        let (_, piece) = self.pieces.pop_front().unwrap();
+        let came =
+            |text: &str| if kept.takes(text.as_bytes()) { Came::More } else { Came::TooMuch };
+        Poll::Ready(piece.map(came))
     }
 }
 
@@ -27,7 +52,7 @@ async fn body(
     let pieces = pieces
         .iter()
         .map(|(wait, piece)| (Duration::from_secs(*wait), piece.map_err(str::to_owned)));
-    let mut script = Script(pieces.collect(), TokioClock::starting_at(Timestamp::EPOCH));
+    let mut script = Script::new(pieces);
     let total = Duration::from_secs(60);
     let limits = BodyLimits { bytes_max, oversize, deadline: Timestamp::from_secs(60), total };
     let body = read(&mut script, length, &limits, &clock).await;
@@ -82,27 +107,24 @@ async fn what_came_before_the_peer_went_away_is_kept() {
 
 #[test]
 fn room_grows_with_what_has_come_up_to_what_was_announced() {
-    let mut kept = Kept::new(1 << 20);
-    let piece = Bytes::from(vec![b'.'; 1000]);
-    for _ in 0..2 {
-        assert!(kept.takes(&piece, u64::MAX));
+    for (announced, max) in [(1 << 20, u64::MAX), (0, u64::MAX), (u64::MAX, 1 << 20), (0, 1 << 20)]
+    {
+        let mut kept = Kept::new(announced, max);
+        let piece = [b'.'; 1000];
+        while kept.bytes.len() + piece.len() <= 1 << 20 {
+            assert!(kept.takes(&piece));
+            let most = kept.bytes.len() * ROOM_FACTOR;
+            assert!(kept.bytes.capacity() <= most, "{} of {most}", kept.bytes.capacity());
+        }
+        if announced.max(1).min(max) == 1 << 20 {
+            assert_eq!(kept.bytes.capacity(), 1 << 20);
+        }
     }
-    assert!(kept.joined.capacity() <= ROOM_FIRST, "{}", kept.joined.capacity());
-    while kept.joined.len() + piece.len() <= 1 << 20 {
-        assert!(kept.takes(&piece, u64::MAX));
-        let most = (kept.joined.len() * ROOM_FACTOR).clamp(ROOM_FIRST, 1 << 20);
-        assert!(kept.joined.capacity() <= most, "{} of {most}", kept.joined.capacity());
-    }
-    assert_eq!(kept.joined.capacity(), 1 << 20);
 }
 
 #[test]
-fn a_small_piece_does_not_keep_the_buffer_it_was_read_into() {
-    let buffer = Bytes::from(vec![b'.'; 4 * COPIED_MAX]);
-    for (length, is_copied) in [(10, true), (COPIED_MAX, true), (COPIED_MAX + 1, false)] {
-        let mut kept = Kept::new(0);
-        assert!(kept.takes(&buffer.slice(..length), u64::MAX));
-        let bytes = kept.into_bytes();
-        assert_eq!((bytes.len(), bytes.as_ptr() != buffer.as_ptr()), (length, is_copied));
-    }
+fn no_room_is_made_before_anything_came() {
+    let kept = Kept::new(1 << 40, 1 << 40);
+    assert_eq!(kept.bytes.capacity(), 0);
+    assert_eq!(kept.into_bytes(), Bytes::new());
 }

@@ -51,6 +51,7 @@ pub(crate) fn exchanged(status: u16, headers: &[(&str, &str)], body: &str) -> Ex
         request_head: Bytes::from("GET / HTTP/1.1\r\n\r\n"),
         protocol: "HTTP/1.1",
         status,
+        status_line: None,
         headers: headers.iter().map(pair).collect(),
         body: Bytes::from(body.to_owned()),
         truncated: None,
@@ -67,6 +68,21 @@ fn page() -> Lease {
 
 fn report(lease: &Lease, got: &Exchanged) -> Completion {
     completion(lease, got, Oversize::Truncate, 1000)
+}
+
+#[test]
+fn a_part_that_was_not_asked_for_is_no_page() {
+    for (range, expected) in [
+        ("bytes 0-4/500", Outcome::Protocol),
+        ("bytes 5-9/10", Outcome::Protocol),
+        ("bytes 0-4/*", Outcome::Protocol),
+        ("bytes 0-18446744073709551615/0", Outcome::Protocol),
+        ("", Outcome::Protocol),
+        ("bytes 0-4/5", Outcome::Ok),
+    ] {
+        let got = exchanged(206, &[("Content-Range", range)], "hello");
+        assert_eq!(report(&page(), &got).outcome, expected, "{range}");
+    }
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! Connections that are used again, and what happens when they are not there any more.
+
+use super::*;
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// The first connection answers once, then does with the second request what it is told.
+async fn worn_out(end: &'static [u8]) -> (SocketAddr, mpsc::Receiver<SocketAddr>) {
+    let is_first = std::sync::atomic::AtomicBool::new(true);
+    let handler: Handler = Arc::new(move |mut stream| {
+        let is_first = is_first.swap(false, std::sync::atomic::Ordering::Relaxed);
+        Box::pin(async move {
+            while read_head(&mut stream).await.is_some() {
+                stream.write_all(ANSWER).await.unwrap();
+                if is_first {
+                    read_head(&mut stream).await;
+                    stream.write_all(end).await.unwrap();
+                    return;
+                }
+            }
+        })
+    });
+    serve("127.0.0.1:0", handler).await
+}
+
+#[tokio::test]
+async fn a_request_that_a_kept_connection_did_not_answer_goes_over_a_new_one() {
+    let (address, mut accepted) = worn_out(b"").await;
+    let client = client();
+    let url = format!("http://site.test:{}/", address.port());
+    for _ in 0..3 {
+        let got = run(&client, request(&url, address)).await.unwrap();
+        assert_eq!(got.body.as_ref(), b"ok");
+    }
+    assert_eq!(count(&mut accepted), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_began_is_not_asked_for_again() {
+    let (address, mut accepted) = worn_out(b"HTTP/1.1 2").await;
+    let client = client();
+    let url = format!("http://site.test:{}/", address.port());
+    run(&client, request(&url, address)).await.unwrap();
+    let failure = run(&client, request(&url, address)).await.unwrap_err();
+    assert_eq!(failure.outcome, Outcome::Protocol);
+    assert_eq!(count(&mut accepted), 1);
+}
+
+#[tokio::test]
+async fn a_new_connection_without_an_answer_is_a_failure() {
+    let (address, mut accepted) = canned("", true).await;
+    let client = client();
+    let url = format!("http://site.test:{}/", address.port());
+    let failure = run(&client, request(&url, address)).await.unwrap_err();
+    assert!(failure.reason.to_string().contains("without an answer"), "{}", failure.reason);
+    assert_eq!(count(&mut accepted), 1);
+}
+
+#[tokio::test]
+async fn a_connection_closed_or_spoken_on_while_idle_is_not_used() {
+    for noise in [&b""[..], b"HTTP/1.1 408 Request Timeout\r\n\r\n"] {
+        let (told, mut done) = mpsc::channel(10);
+        let handler: Handler = Arc::new(move |mut stream| {
+            let told = told.clone();
+            Box::pin(async move {
+                read_head(&mut stream).await;
+                stream.write_all(ANSWER).await.unwrap();
+                stream.write_all(noise).await.unwrap();
+                drop(stream);
+                told.send(()).await.unwrap();
+            })
+        });
+        let (address, mut accepted) = serve("127.0.0.1:0", handler).await;
+        let client = client();
+        let url = format!("http://site.test:{}/", address.port());
+        for _ in 0..3 {
+            let got = run(&client, request(&url, address)).await.unwrap();
+            assert_eq!((got.status, got.body.as_ref()), (200, &b"ok"[..]));
+            done.recv().await.unwrap();
+        }
+        assert_eq!(count(&mut accepted), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_left_takes_its_connection_with_it() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 2\r\n\r\nok";
+    let (address, mut accepted) = canned(answer, false).await;
+    let client = client();
+    for _ in 0..2 {
+        let mut request = request(&format!("http://site.test:{}/", address.port()), address);
+        request.wanted = Wanted::new(|_, content_type| content_type != "video/mp4");
+        let got = run(&client, request).await.unwrap();
+        assert_eq!(got.truncated, Some(Truncation::Unspecified));
+    }
+    assert_eq!((count(&mut accepted), client.origins()), (2, 0));
+}
