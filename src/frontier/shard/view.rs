@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::hosts::REST_AFTER;
 use super::state::{Resident, Shard};
+use crate::protocol::HostPhase;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::protocol::{HostPhase, HostView};
 use crate::types::{HostCounts, HostId, HostRecord, LeaseKind, Reason, Timestamp, tally};
 
 /// Hosts that wait for long, shown at once.
@@ -26,10 +26,12 @@ struct Phases {
 }
 
 impl Resident {
-    /// What the host is doing: a clock that has run out since its last step holds it no longer.
+    /// What the host is doing: a clock that has run out since its last step holds it no longer, and
+    /// one that an operator or its failures stopped is parked, whatever else holds it.
     pub(super) fn phase_at(&self, now: Timestamp) -> HostPhase {
         let until = self.reason.as_ref().and_then(Reason::until);
         match self.phase {
+            _ if self.record.stopped().is_some() => HostPhase::Parked,
             HostPhase::Waiting if until.is_some_and(|until| until <= now) => HostPhase::Ready,
             phase @ (HostPhase::Ready
             | HostPhase::InFlight
@@ -37,17 +39,6 @@ impl Resident {
             | HostPhase::Parked
             | HostPhase::Idle) => phase,
         }
-    }
-}
-
-/// What holds a host above its own clock is told in place of that clock.
-pub(super) fn held_back(view: &mut HostView, held: Option<Reason>, now: Timestamp) {
-    let waits = matches!(view.state, HostPhase::Ready | HostPhase::Waiting);
-    let until = held.as_ref().and_then(Reason::until).filter(|until| *until > now);
-    if waits && until > view.next_allowed_at {
-        view.state = HostPhase::Waiting;
-        view.reason = held.map(|reason| reason.to_string());
-        view.next_allowed_at = until;
     }
 }
 
