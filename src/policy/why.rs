@@ -276,8 +276,9 @@ fn hold(facts: &Facts) -> Option<Reason> {
 
 /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
 fn hindrance(facts: &Facts) -> Option<Reason> {
-    let needed = matches!(facts.robots, Decision::NeedsFetch);
-    let waits = facts.host.as_ref().and_then(|host| host.waits_for.clone()).filter(|_| needed)?;
+    let host = facts.host.as_ref().filter(|_| matches!(facts.robots, Decision::NeedsFetch))?;
+    let kept = host.record.hindered.as_ref().filter(|one| one.retry_at > facts.now);
+    let waits = host.waits_for.clone().or_else(|| kept.map(|one| one.reason.clone()))?;
     let ordinary = waits.until().is_some()
         || matches!(waits, Reason::RobotsNeeded | Reason::InFlight | Reason::PageCap { .. });
     (!ordinary).then_some(waits)

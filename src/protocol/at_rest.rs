@@ -46,7 +46,7 @@ fn standing(
 }
 
 /// What keeps it from being asked now, if anything does: the last to end, as its actor says it.
-fn longest_wait(record: &HostRecord, budget: u64, now: Timestamp) -> Option<Reason> {
+pub fn longest_wait(record: &HostRecord, budget: u64, now: Timestamp) -> Option<Reason> {
     let until = next_request(record, budget).filter(|until| *until > now)?;
     if let Some(hindrance) = record.hindered.as_ref().filter(|one| one.retry_at == until) {
         return Some(hindrance.reason.clone());

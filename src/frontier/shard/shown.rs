@@ -112,7 +112,7 @@ impl Shard {
         }
     }
 
-    fn budget_of(&self, record: &HostRecord) -> u64 {
+    pub(super) fn budget_of(&self, record: &HostRecord) -> u64 {
         let configured = || (self.settings().host)(&record.key).politeness.daily_pages;
         record.overrides.daily_pages.unwrap_or_else(configured)
     }

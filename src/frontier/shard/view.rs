@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::hosts::REST_AFTER;
 use super::state::{Resident, Shard};
 use crate::protocol::HostPhase;
+use crate::protocol::at_rest::longest_wait;
 use crate::protocol::shard::{ParkedHost, ShardView};
 use crate::types::{HostCounts, HostId, HostRecord, LeaseKind, Reason, Timestamp, tally};
 
@@ -169,11 +170,11 @@ impl Shard {
         until: Timestamp,
     ) {
         if until > self.now() + LONG_WAIT {
-            let reason = match record.site_wait_until {
-                Some(asked) if asked >= until => Reason::SiteAskedToWait { until: asked },
-                _ => Reason::HostClock { until, set_by: record.set_by },
-            };
-            let (host_key, reason) = (record.key.clone(), reason.to_string());
+            let mut visited = record.clone();
+            visited.visit_at(self.opened_at);
+            let reason = longest_wait(&visited, self.budget_of(record), self.now());
+            let reason = reason.as_ref().map_or_else(String::new, ToString::to_string);
+            let host_key = record.key.clone();
             self.show_wait(host, ParkedHost { host_key, reason, until: Some(until), queued });
         }
     }

@@ -207,6 +207,9 @@ async fn a_list_and_one_host_say_the_same_resident_at_rest_and_after_a_start() {
             check(&case, &line, "in its row");
         }
         rig.open().await;
+        for parked in rig.view().await.parked {
+            assert!(parked.reason.contains(case.reason), "{}: {parked:?}", case.name);
+        }
         rig.pass(secs(15)).await;
         check(&case, &shown(&rig, case.name).await, "after a start");
     }

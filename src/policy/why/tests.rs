@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::types::{
-    ArchivePointer, CrawlUrl, DelaySource, ExclusionRecord, HostId, HostKey, LeaseId, Outcome,
-    QueueEntry, UrlRecord, UrlVersion,
+    ArchivePointer, CrawlUrl, DelaySource, ExclusionRecord, Hindrance, HostId, HostKey, LeaseId,
+    Outcome, QueueEntry, UrlRecord, UrlVersion,
 };
 
 pub(super) fn at(seconds: i64) -> Timestamp {
@@ -180,6 +180,12 @@ fn hindered(facts: &mut Facts) {
     host(facts).waits_for = Some(Reason::EgressRefused { address: "10.0.0.1".to_owned() });
 }
 
+fn hindered_at_rest(facts: &mut Facts) {
+    facts.robots = Decision::NeedsFetch;
+    let hindrance = Hindrance { retry_at: at(60), tries: 1, reason: Reason::WorkerDied };
+    host(facts).record.hindered = Some(Box::new(hindrance));
+}
+
 #[test]
 fn what_holds_a_url_says_when_it_ends_if_anybody_knows() {
     use Verdict::Waiting;
@@ -190,6 +196,7 @@ fn what_holds_a_url_says_when_it_ends_if_anybody_knows() {
         Case("asked", asked_to_wait, Waiting, Some(130), "the site asked to wait"),
         Case("day", |f| host(f).record.requests_today = 100, Waiting, Some(86_430), "used up"),
         Case("robots", robots_away, Waiting, None, "status 503"),
+        Case("our side, at rest", hindered_at_rest, Waiting, None, "the worker died"),
         Case("our side", hindered, Waiting, None, "10.0.0.1 may not be connected to"),
     ]);
 }
