@@ -11,11 +11,18 @@ use support::node::{Daemon, Home, LOCAL};
 use support::site::{Reply, Request, Site};
 use support::until;
 
+const FRONT: &str = "<title>front</title>\
+    <a href=/closed/x>closed</a><a href=/open>o</a><a href=/asks>a</a>";
+
+/// A page that wants to be left out and not followed.
+const ASKS: &str = "<title>asks</title><meta name=robots content='noindex, nofollow'>";
+
 fn pages(request: &Request) -> Reply {
     match request.path.as_str() {
         "/robots.txt" => Reply::text("User-agent: *\n# ours\nDisallow: /closed\nAllow: /open\n"),
-        "/" => Reply::html("<title>front</title><a href=/closed/x>closed</a><a href=/open>o</a>"),
+        "/" => Reply::html(FRONT),
         "/dies" => Reply::status(500),
+        "/asks" => Reply::html(ASKS).header("TDM-Reservation", "1"),
         "/slow" => Reply::html("slow").after(Duration::from_secs(120)),
         path => Reply::html(format!("<title>{path}</title>page {path}")),
     }
@@ -59,6 +66,23 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// What a page asks for, with its words.
+fn check_asked(told: &Value) {
+    let directives = step(told, "directives");
+    assert_eq!(directives["value"], "noindex, nofollow", "{told}");
+    assert!(text(&directives["reason"]).contains("none of its links are followed"), "{told}");
+    let steps = told["trace"].as_array().into_iter().flatten();
+    let uses = steps.filter(|step| step["step"] == "use");
+    let uses: Vec<Value> =
+        uses.map(|step| json!([step["value"], step["result"], step["rule"]])).collect();
+    let wanted = json!([
+        ["search", "refuse", "noindex"],
+        ["ai-train", "refuse", "tdm-reservation: 1"],
+        ["ai-input", "refuse", "tdm-reservation: 1"],
+    ]);
+    assert_eq!(Value::from(uses), wanted, "{told}");
+}
+
 /// Fetched, refused by robots.txt, allowed by it, dead, and URLs that nobody has named.
 async fn check_visited_and_unknown(asker: &Asker, site: &Site) {
     let told = asker.until(&site.url("/"), "fetched").await;
@@ -69,6 +93,7 @@ async fn check_visited_and_unknown(asker: &Asker, site: &Site) {
     assert_eq!((&robots["value"], &robots["result"]), (&json!("/closed/x"), &json!("refuse")));
     let told = asker.until(&site.url("/open"), "fetched").await;
     assert_eq!(step(&told, "robots")["rule"], "line 4: Allow: /open", "{told}");
+    check_asked(&asker.until(&site.url("/asks"), "fetched").await);
     let told = asker.until(&site.url("/dies"), "dead").await;
     assert!(text(&told["reason"]).contains("given up after 2 attempts"), "{told}");
     let told = asker.why(&site.url("/unknown")).await;
@@ -167,6 +192,7 @@ async fn why_explains_every_url_known_or_not() {
     assert_eq!(told["verdict"], "refused", "{told}");
     let told = offline(&site.url("/b")).await;
     assert_eq!(step(&told, "exclusion")["rule"], json!(rule), "{told}");
+    check_asked(&offline(&site.url("/asks")).await);
     let told = offline("https://elsewhere.test/").await;
     assert_eq!(step(&told, "scope")["result"], "refuse", "{told}");
 }

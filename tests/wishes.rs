@@ -96,6 +96,22 @@ fn lines(data: &Path, output: &str) -> String {
     files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
+/// B1: what `why` says of a stored page is what its outputs did.
+async fn why_closes_what_outputs_leave_out(home: &Home, site: &Site) {
+    for path in PATHS {
+        let told = home.run(&["why", &site.url(path), "--json"], 60).await.expect(0).json();
+        let steps = told["trace"].as_array().unwrap().iter().filter(|step| step["step"] == "use");
+        let closed: Vec<&str> = steps
+            .filter(|step| step["result"] == "refuse")
+            .map(|step| step["value"].as_str().unwrap())
+            .collect();
+        let left_out =
+            [("search", &NO_SEARCH[..]), ("ai-train", &NO_TRAINING), ("ai-input", &NO_INPUT)];
+        let wanted = left_out.iter().filter(|(_, paths)| paths.contains(&path));
+        assert_eq!(closed, wanted.map(|(name, _)| *name).collect::<Vec<_>>(), "{path}: {told}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_output_has_what_its_purpose_may_have() {
     let site = Site::start(site).await;
@@ -107,6 +123,7 @@ async fn each_output_has_what_its_purpose_may_have() {
 
     let data = home.data();
     assert_eq!(paths(&lines(&data, "pages")), all_but(&[]), "purpose archive");
+    why_closes_what_outputs_leave_out(&home, &site).await;
     assert_eq!(paths(&lines(&data, "pages1")), all_but(&NO_TRAINING), "purpose ai-train");
     assert_eq!(paths(&lines(&data, "pages2")), all_but(&NO_SEARCH), "purpose search");
     assert_eq!(paths(&lines(&data, "pages3")), all_but(&NO_INPUT), "purpose ai-input");
@@ -180,7 +197,8 @@ async fn check_exports(home: &Home, outputs: &[Value]) {
 fn every_row_of_the_document_has_its_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
-    let tests = read("src/policy/wishes/tests.rs") + &read("tests/wishes.rs");
+    let tests = ["src/policy/wishes/tests.rs", "src/policy/why/asks.rs", "tests/wishes.rs"];
+    let tests = tests.map(read).concat();
     let document = read("docs/wishes.md");
     let rows = document.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
     let mut named = BTreeSet::new();

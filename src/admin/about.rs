@@ -1,5 +1,7 @@
 //! `GET /about`: the page for those whose site was visited (open to all).
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::response::{Html, IntoResponse as _};
 use serde_json::{Value, json};
@@ -8,6 +10,7 @@ use super::host_state::HostState;
 use super::hosts::find;
 use super::router::{Call, Handled};
 use super::state::AdminSettings;
+use crate::types::span;
 
 /// The page, with places for what is escaped.
 const PAGE: &str = include_str!("about.html");
@@ -55,6 +58,12 @@ fn networks(settings: &AdminSettings) -> String {
     )
 }
 
+/// The delay as people read it.
+fn delay(host: &HostState) -> String {
+    let seconds = host.delay_seconds;
+    Duration::try_from_secs_f64(seconds).map_or_else(|_| format!("{seconds} s"), span)
+}
+
 /// What was asked of one host lately, for those it belongs to.
 fn visits(asked: &str, found: Option<&HostState>) -> String {
     let Some(host) = found else {
@@ -63,7 +72,7 @@ fn visits(asked: &str, found: Option<&HostState>) -> String {
     };
     let mut facts = vec![
         format!("{} requests today, of at most {}", host.pages_today, host.budget),
-        format!("{} s between two requests, set by {}", host.delay_seconds, host.delay_set_by),
+        format!("{} between two requests, set by {}", delay(host), host.delay_set_by),
     ];
     facts.extend(host.next_allowed_at.map(|at| format!("no request before {at}")));
     let robots = host.robots.fetched_at.map(|at| {

@@ -53,15 +53,57 @@ pub(super) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|fault| {
         let path = fault.path().to_string();
         let inner = fault.into_inner();
-        let problem = Problem::new(Kind::BadBody, inner.to_string());
+        let problem = Problem::new(Kind::BadBody, sentence(&inner));
         let problem = problem.at_line(u64::try_from(inner.line()).unwrap_or(u64::MAX).max(1));
         if path == "." || path == "?" { problem } else { problem.at_key(path) }
     })?;
     reader.end().map_err(|fault| {
         let line = u64::try_from(fault.line()).unwrap_or(u64::MAX).max(1);
-        Problem::new(Kind::BadBody, fault.to_string()).at_line(line)
+        Problem::new(Kind::BadBody, sentence(&fault)).at_line(line)
     })?;
     Ok(value)
+}
+
+/// Names of types in the words of the deserializer, and in those of people.
+const WANTED: [(&str, &str); 10] = [
+    ("f64", "a number"),
+    ("u8", "a whole number from 0 to 255"),
+    ("u16", "a whole number from 0 to 65535"),
+    ("u32", "a whole number from 0 to 4294967295"),
+    ("u64", "a whole number that is not negative"),
+    ("usize", "a whole number that is not negative"),
+    ("a boolean", "`true` or `false`"),
+    ("a string", "text"),
+    ("a sequence", "a list"),
+    ("a map", "an object"),
+];
+
+/// What is wrong, without the place, which the problem has as a field: what was wanted, what was
+/// found. Other faults are told in the words of the deserializer.
+fn sentence(fault: &serde_json::Error) -> String {
+    let told = fault.to_string();
+    let place = format!(" at line {} column {}", fault.line(), fault.column());
+    let told = told.strip_suffix(&place).unwrap_or(&told);
+    let stripped =
+        told.strip_prefix("invalid type: ").or_else(|| told.strip_prefix("invalid value: "));
+    let Some((found, wanted)) = stripped.and_then(|rest| rest.rsplit_once(", expected ")) else {
+        return told.to_owned();
+    };
+    let known = WANTED.iter().find(|(name, _)| *name == wanted).map(|(_, words)| *words);
+    let wanted = match known {
+        Some(words) => words,
+        None if wanted.starts_with("struct ") => "an object",
+        None => wanted,
+    };
+    let found = match found.split_once(' ') {
+        Some(("string", text)) => format!("the text {text}"),
+        Some(("integer" | "floating", rest)) => {
+            rest.trim_start_matches("point ").trim_matches('`').to_owned()
+        }
+        Some(("boolean", value)) => value.to_owned(),
+        Some(_) | None => found.replace("sequence", "a list").replace("map", "an object"),
+    };
+    format!("wanted {wanted}, found {found}")
 }
 
 /// What a text begins with that is JSON and no object.
@@ -94,6 +136,52 @@ mod tests {
     #[serde(default)]
     struct Order {
         _first: Option<bool>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "what is read is not looked at")]
+    struct Fields {
+        number: Option<f64>,
+        whole: Option<u16>,
+        is_so: Option<bool>,
+        text: Option<String>,
+        list: Option<Vec<String>>,
+        inner: Option<Order>,
+    }
+
+    #[test]
+    fn what_is_wrong_is_a_sentence_with_its_key() {
+        for (given, said, key) in [
+            (r#"{"number": "5s"}"#, r#"wanted a number, found the text "5s""#, Some("number")),
+            (r#"{"whole": -1}"#, "wanted a whole number from 0 to 65535, found -1", Some("whole")),
+            (
+                r#"{"whole": 1.5}"#,
+                "wanted a whole number from 0 to 65535, found 1.5",
+                Some("whole"),
+            ),
+            (r#"{"is_so": 1}"#, "wanted `true` or `false`, found 1", Some("is_so")),
+            (r#"{"text": true}"#, "wanted text, found `true`", Some("text")),
+            (r#"{"list": {}}"#, "wanted a list, found an object", Some("list")),
+            (r#"{"list": ["a", []]}"#, "wanted text, found a list", Some("list[1]")),
+            (r#"{"inner": "x"}"#, r#"wanted an object, found the text "x""#, Some("inner")),
+            (
+                r#"{"other": 1}"#,
+                "unknown field `other`, expected one of `number`, `whole`, `is_so`, `text`, \
+                 `list`, `inner`",
+                Some("other"),
+            ),
+            (r#"{"text": "x""#, "EOF while parsing an object", None),
+            (r#"{} {}"#, "trailing characters", None),
+        ] {
+            let problem = json::<Fields>(given.as_bytes()).map(drop).unwrap_err();
+            let expected = Problem::new(Kind::BadBody, said).at_line(1);
+            let expected = match key {
+                Some(key) => expected.at_key(key),
+                None => expected,
+            };
+            assert_eq!(problem, expected, "{given}");
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Hosts by state, one host, and what an operator sets for it (U2, F11).
 
+use std::fmt;
 use std::time::Duration;
 
 use axum::Json;
 use axum::response::IntoResponse as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de};
 use serde_json::json;
 
 use super::body;
@@ -208,11 +209,42 @@ struct Patch {
     #[serde(deserialize_with = "present")]
     paused: Option<Option<bool>>,
     #[serde(deserialize_with = "present")]
-    min_delay: Option<Option<f64>>,
+    min_delay: Option<Option<Seconds>>,
     #[serde(deserialize_with = "present")]
     max_in_flight: Option<Option<u16>>,
     #[serde(deserialize_with = "present")]
     daily_pages: Option<Option<u64>>,
+}
+
+/// Seconds; a length of time with a unit is for the configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seconds(f64);
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl de::Visitor<'_> for Number {
+            type Value = Seconds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("seconds as a number, such as 2.5")
+            }
+
+            fn visit_f64<E>(self, seconds: f64) -> Result<Seconds, E> {
+                Ok(Seconds(seconds))
+            }
+
+            fn visit_u64<E>(self, seconds: u64) -> Result<Seconds, E> {
+                // Beyond the numbers that are whole the bound refuses it anyway.
+                Ok(Seconds(u32::try_from(seconds).map_or(f64::MAX, f64::from)))
+            }
+
+            fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Seconds, E> {
+                Ok(Seconds(i32::try_from(seconds).map_or(f64::MIN, f64::from)))
+            }
+        }
+        deserializer.deserialize_f64(Number)
+    }
 }
 
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -224,12 +256,12 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 impl Patch {
     fn check(&self) -> Result<(), Problem> {
         let delay = self.min_delay.flatten();
-        if delay.is_some_and(|seconds| !(0.0..=MIN_DELAY_SECONDS_MAX).contains(&seconds)) {
-            let detail = format!("seconds from 0 to {MIN_DELAY_SECONDS_MAX} are taken");
+        if delay.is_some_and(|Seconds(seconds)| !(0.0..=MIN_DELAY_SECONDS_MAX).contains(&seconds)) {
+            let detail = format!("wanted seconds from 0 to {MIN_DELAY_SECONDS_MAX}");
             return Err(Problem::new(Kind::BadBody, detail).at_key("min_delay"));
         }
         if self.max_in_flight.flatten() == Some(0) {
-            let detail = "at least 1 is needed; `paused` stops a host";
+            let detail = "wanted at least 1; `paused` stops a host";
             return Err(Problem::new(Kind::BadBody, detail).at_key("max_in_flight"));
         }
         Ok(())
@@ -246,7 +278,7 @@ impl Patch {
         HostOrder {
             host,
             paused: self.paused.map(Option::unwrap_or_default),
-            min_delay: self.min_delay.map(|delay| delay.map(Duration::from_secs_f64)),
+            min_delay: self.min_delay.map(|delay| delay.map(|it| Duration::from_secs_f64(it.0))),
             max_in_flight: self.max_in_flight,
             daily_pages: self.daily_pages,
         }
@@ -285,5 +317,13 @@ mod tests {
             assert!(patch.check().is_err(), "{wrong}");
         }
         assert!(body::json::<Patch>(br#"{"delay":1}"#).is_err());
+        let unit = body::json::<Patch>(br#"{"min_delay":"5s"}"#).unwrap_err();
+        let said = r#"wanted seconds as a number, such as 2.5, found the text "5s""#;
+        assert_eq!(unit, Problem::new(Kind::BadBody, said).at_key("min_delay").at_line(1));
+        for (number, seconds) in [("3", 3.0), ("2.5", 2.5), ("-1", -1.0)] {
+            let given = format!(r#"{{"min_delay":{number}}}"#);
+            let patch: Patch = body::json(given.as_bytes()).unwrap();
+            assert_eq!(patch.min_delay, Some(Some(Seconds(seconds))), "{number}");
+        }
     }
 }

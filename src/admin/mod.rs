@@ -20,6 +20,7 @@ mod hosts;
 mod host_state;
 mod urls;
 mod why;
+mod asks;
 mod seeds;
 mod letters;
 mod exclusions;
@@ -33,6 +34,7 @@ mod about;
 #[cfg(test)]
 mod tests;
 
+pub use asks::PageReader;
 pub use auth::Token;
 pub use events::{EventLine, event_line};
 pub use host_state::{AllowanceState, BackoffView, HostState};

@@ -185,11 +185,9 @@ fn json_lines(bytes: &[u8]) -> Result<Vec<Read>, Problem> {
 }
 
 fn seed_of(line: &str) -> Result<Seed, String> {
-    let seed: Seed = body::json(line.as_bytes()).map_err(|problem| {
-        // Its line is always the first here; the number that counts is that of the body's line.
-        let detail = problem.detail();
-        detail.split_once(" at line 1 ").map_or(detail, |(fault, _)| fault).to_owned()
-    })?;
+    // Its line is always the first here; the number that counts is that of the body's line.
+    let read: Result<Seed, Problem> = body::json(line.as_bytes());
+    let seed = read.map_err(|problem| problem.detail().to_owned())?;
     fault(&seed).map_or(Ok(seed), Err)
 }
 

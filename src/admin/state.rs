@@ -9,6 +9,7 @@ use ractor::ActorRef;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 
+use super::asks::PageReader;
 use super::auth::Token;
 use crate::protocol::{
     Answer, ArchiveMsg, Credit, DiscoveryMsg, OutputMsg, PoolMsg, RootMsg, RoutesWatch, ShardMsg,
@@ -20,6 +21,9 @@ use crate::world::Clock;
 
 /// Requests that carry seeds at once: each may hold a whole body in memory (I8).
 const SEEDING_MAX: u32 = 4;
+
+/// Stored pages read at once: each is in memory whole (I8).
+const READING_MAX: u32 = 4;
 
 /// The span over which `pages_per_second` is taken.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
@@ -46,6 +50,8 @@ pub struct AdminState {
     pub control: mpsc::Sender<Control>,
     /// Whether the crawl goes on.
     pub phase: watch::Receiver<CrawlPhase>,
+    /// Pages that were stored.
+    pub pages: PageReader,
     /// What the requests share; [`AdminShared::default`].
     pub shared: Arc<AdminShared>,
 }
@@ -118,6 +124,8 @@ pub enum CrawlPhase {
 pub struct AdminShared {
     /// See [`SEEDING_MAX`].
     pub(super) seeding: Credit,
+    /// See [`READING_MAX`].
+    pub(super) reading: Credit,
     /// Why the node is degraded, and when that was found.
     pub(super) found: tokio::sync::Mutex<Option<(Timestamp, Vec<String>)>>,
     rate: Mutex<VecDeque<(Timestamp, u64)>>,
@@ -127,6 +135,7 @@ impl Default for AdminShared {
     fn default() -> Self {
         Self {
             seeding: Credit::new(SEEDING_MAX),
+            reading: Credit::new(READING_MAX),
             found: tokio::sync::Mutex::new(None),
             rate: Mutex::new(VecDeque::new()),
         }

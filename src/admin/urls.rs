@@ -52,8 +52,10 @@ pub struct UrlState {
     pub archive: Option<ArchivePointer>,
 }
 
-impl From<UrlView> for UrlState {
-    fn from(view: UrlView) -> Self {
+impl UrlState {
+    /// A URL as it stands now.
+    pub fn new(view: UrlView, now: Timestamp) -> Self {
+        let reason = view.reason(now);
         let standing = view.visit.as_ref().map_or(UrlStatus::Queued, |visit| visit.status);
         let state = if view.lease.is_some() { "in_flight" } else { name(standing) };
         let record = view.record;
@@ -67,7 +69,7 @@ impl From<UrlView> for UrlState {
             version: last.map(|visit| visit.version).unwrap_or_default(),
             status: last.and_then(|visit| visit.status_code),
             outcome: last.and_then(|visit| visit.outcome),
-            reason: last.and_then(|visit| visit.reason.as_ref()).map(ToString::to_string),
+            reason,
             depth: record.depth,
             priority: record.band,
             discovered_from: record.discovered_from,
@@ -103,7 +105,7 @@ pub(super) async fn show(call: Call) -> Handled {
     let view = found.ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("`{url}` is not known")).at_key("url")
     })?;
-    Ok(Json(UrlState::from(*view)).into_response())
+    Ok(Json(UrlState::new(*view, call.state.clock.now())).into_response())
 }
 
 /// The parameter `url`.

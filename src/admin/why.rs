@@ -6,8 +6,8 @@ use axum::response::IntoResponse as _;
 use super::hosts::{READ_DEADLINE, ask_owner};
 use super::problem::{Kind, Problem};
 use super::router::{Call, Handled};
-use super::state::Silence;
-use crate::policy::why::{Judged, explain, no_url};
+use super::state::{AdminState, Silence};
+use crate::policy::why::{Facts, Judged, PageAsks, explain, no_url, stored_page};
 use crate::protocol::{DiscoveryMsg, ShardMsg};
 use crate::types::CrawlUrl;
 
@@ -28,5 +28,23 @@ pub(super) async fn show(call: Call) -> Handled {
     let asked = url.clone();
     let judge = |port| DiscoveryMsg::Judge(asked, depth, port);
     let judged: Judged = call.state.ask(&discovery, READ_DEADLINE, judge).await.map_err(silent)?;
-    Ok(Json(explain(&url, &judged, &facts)).into_response())
+    let page = page(&call.state, &url, &facts).await;
+    Ok(Json(explain(&url, &judged, &facts, page.as_ref())).into_response())
+}
+
+/// What its stored page asks for, where it has one, or why that cannot be read.
+async fn page(
+    state: &AdminState,
+    url: &CrawlUrl,
+    facts: &Facts,
+) -> Option<Result<PageAsks, String>> {
+    let (pointer, fetched_at) = stored_page(facts)?;
+    let reading = async {
+        let _place = state.shared.reading.take(1).await;
+        state.pages.asks(url, pointer, fetched_at).await
+    };
+    match state.within(READ_DEADLINE, reading).await {
+        Ok(read) => read.transpose(),
+        Err(silence) => Some(Err(format!("the archive {}", silence.words()))),
+    }
 }

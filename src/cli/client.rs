@@ -94,7 +94,8 @@ pub(super) struct Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.detail.is_empty() { &self.title } else { &self.detail })?;
-        if let Some(key) = &self.key {
+        // Names of fields are of the interface; which of several it was, nobody else says.
+        if let Some(key) = self.key.as_ref().filter(|key| key.contains('[')) {
             write!(f, " (at {key})")?;
         }
         if let Some(line) = self.line {

@@ -142,8 +142,11 @@ pub(super) async fn urls(
             known(client.get(&["v1", "urls"], &[("url", url.to_string())]).await)?
         }
         Source::Directory(path) => {
-            let found = offline(&path, &whereabouts).await?.url(&url).await?;
-            found.map(|view| serde_json::to_value(UrlState::from(view))).transpose()?
+            let offline = offline(&path, &whereabouts).await?;
+            let found = offline.url(&url).await?;
+            found
+                .map(|view| serde_json::to_value(UrlState::new(view, offline.now())))
+                .transpose()?
         }
     };
     let found = found.with_context(|| format!("the URL `{url}` is not known"))?;

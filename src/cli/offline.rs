@@ -11,20 +11,19 @@ use anyhow::Context as _;
 
 use super::failure::WrongUse;
 use crate::config::Config;
-use crate::frontier::{InMemory, facts};
+use crate::frontier::{InMemory, facts, robots_view};
 use crate::node;
 use crate::policy::exclusion::Exclusions;
 use crate::policy::normalise::{recognised, url_hash};
 use crate::policy::placement;
-use crate::policy::robots::Rules;
-use crate::policy::why::{Why, explain};
-use crate::protocol::host::RobotsView;
+use crate::policy::robots::RobotsState;
+use crate::policy::why::{Why, explain, stored_page};
 use crate::protocol::shard::{HostDetail, HostSummary};
 use crate::protocol::{HostPhase, HostView};
 use crate::storage::{DataDir, MadeShards, ShardStore, StoreOptions};
 use crate::types::{
-    CrawlUrl, DeadLetter, HostCounts, HostId, HostKey, HostRecord, RobotsKept, RobotsRecord,
-    ShardId, UrlId, UrlView, tally,
+    CrawlUrl, DeadLetter, HostCounts, HostId, HostKey, HostRecord, RobotsRecord, ShardId,
+    Timestamp, UrlId, UrlView,
 };
 use crate::world::{Clock, Dice, Objects, SeededDice, TokioClock};
 
@@ -39,7 +38,7 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A data directory that nobody else has.
 pub(super) struct Offline {
-    _directory: DataDir,
+    directory: DataDir,
     objects: Objects,
     shards: u16,
     clock: Arc<dyn Clock>,
@@ -69,7 +68,7 @@ impl Offline {
         };
         let shards = count_shards(&root)?;
         let clock = Arc::new(TokioClock::system());
-        Ok(Self { _directory: directory, objects, shards, clock, config: config.clone() })
+        Ok(Self { directory, objects, shards, clock, config: config.clone() })
     }
 
     /// Hosts in the order of shards and ids.
@@ -86,10 +85,10 @@ impl Offline {
                 let rows = store.hosts(after, ROWS).await?;
                 after = rows.last().map(|(id, ..)| *id);
                 let exhausted = rows.len() < ROWS;
-                let now = self.clock.now();
-                let lines = rows.into_iter().map(|(id, record, counts)| {
-                    (shard, id, HostSummary::at_rest(&record, counts, now))
-                });
+                let now = self.now();
+                let lines = rows
+                    .into_iter()
+                    .map(|(id, record, counts)| (shard, id, self.summary(&record, counts, now)));
                 let lines = lines.filter(|(_, _, line)| wanted.fits(line));
                 found.extend(lines.take(max - found.len()));
                 if exhausted || found.len() == max {
@@ -130,6 +129,9 @@ impl Offline {
         let host = url.host_key();
         let store =
             self.store(placement::shard_of(host.domain(), usize::from(self.shards))).await?;
+        let row = store.host(host.id()).await?.filter(|(record, _)| record.key == host);
+        let held =
+            row.and_then(|(record, counts)| self.summary(&record, counts, self.now()).reason);
         let form = recognised(url);
         let mut id = UrlId { host: host.id(), hash: url_hash(&form), disambiguator: 0 };
         let found = loop {
@@ -138,7 +140,7 @@ impl Offline {
                 // Another URL may have the same hash; the record says whose it is (D2).
                 Some(record) if recognised(&record.url) == form => {
                     let visit = store.visit(id).await?;
-                    break Some(UrlView { id, record, visit, lease: None });
+                    break Some(UrlView { id, record, visit, lease: None, held });
                 }
                 Some(_) => match id.disambiguator.checked_add(1) {
                     Some(next) => id.disambiguator = next,
@@ -153,7 +155,7 @@ impl Offline {
     /// Why a URL was, will be or will not be fetched (B1), as far as rows tell.
     pub(super) async fn why(&self, url: &CrawlUrl) -> anyhow::Result<Why> {
         let host = url.host_key();
-        let now = self.clock.now();
+        let now = self.now();
         let owner = placement::shard_of(host.domain(), usize::from(self.shards.max(1)));
         let (mut seeded, mut found) = (BTreeSet::new(), None);
         for shard in self.shards() {
@@ -167,6 +169,7 @@ impl Offline {
                     settings: node::host_settings(&self.config, &host),
                     exclusion: exclusions.find(url, now).cloned(),
                     record: None,
+                    opened_at: Timestamp::EPOCH,
                     waits_for: None,
                     leases: BTreeMap::new(),
                     domain: None,
@@ -179,7 +182,15 @@ impl Offline {
         let facts = found.context("there is no shard that could know it")?;
         let depth = facts.view.as_ref().map_or(0, |view| view.record.depth);
         let judged = node::judged(&self.config, &seeded, url, depth)?;
-        Ok(explain(url, &judged, &facts))
+        let page = match stored_page(&facts) {
+            Some((pointer, fetched_at)) => {
+                let clock = Arc::clone(&self.clock);
+                let reader = node::page_reader(&self.config, self.directory.path(), clock)?;
+                reader.asks(url, pointer, fetched_at).await.transpose()
+            }
+            None => None,
+        };
+        Ok(explain(url, &judged, &facts, page.as_ref()))
     }
 
     /// Dead letters in the order of shards and ids.
@@ -201,6 +212,11 @@ impl Offline {
             self.close(store).await;
         }
         Ok(found)
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     fn shards(&self) -> impl Iterator<Item = ShardId> + use<> {
@@ -227,6 +243,17 @@ impl Offline {
         }
     }
 
+    /// How a host stands by its row.
+    fn summary(&self, record: &HostRecord, counts: HostCounts, now: Timestamp) -> HostSummary {
+        HostSummary::at_rest(record, counts, self.budget(record), now)
+    }
+
+    /// Requests a day.
+    fn budget(&self, record: &HostRecord) -> u64 {
+        let configured = || self.config.politeness.for_host(&record.key).host_daily_pages;
+        record.overrides.daily_pages.unwrap_or_else(configured)
+    }
+
     fn detail(
         &self,
         shard: ShardId,
@@ -234,9 +261,10 @@ impl Offline {
         counts: HostCounts,
         robots: Option<&RobotsRecord>,
     ) -> HostDetail {
-        let now = self.clock.now();
-        let line = HostSummary::at_rest(record, counts, now);
-        let politeness = self.config.politeness.for_host(&record.key);
+        let now = self.now();
+        let line = self.summary(record, counts, now);
+        let product = self.config.identity.product.as_str();
+        let robots = robots.map(|row| RobotsState::from_record(row, product)).unwrap_or_default();
         let view = HostView {
             host_key: record.key.clone(),
             state: line.state,
@@ -246,8 +274,8 @@ impl Offline {
             delay_set_by: record.set_by,
             in_flight: 0,
             pages_today: line.pages_today,
-            budget: record.overrides.daily_pages.unwrap_or(politeness.host_daily_pages),
-            robots: robots_view(robots, &self.config.identity.product),
+            budget: self.budget(record),
+            robots: robots_view(&robots),
             backoff: record.backoff,
             allowance: record.overrides.clone(),
             window: 0,
@@ -309,23 +337,4 @@ fn candidates(text: &str) -> Vec<HostKey> {
     }
     let schemes = ["https", "http"].into_iter();
     schemes.filter_map(|scheme| HostKey::parse(&format!("{scheme}://{text}"))).collect()
-}
-
-/// What the row says of a host's robots.txt.
-fn robots_view(record: Option<&RobotsRecord>, product: &str) -> RobotsView {
-    let (state, text) = match record.map(|record| &record.answer) {
-        None => ("unfetched", None),
-        Some(RobotsKept::Rules(text)) => ("obey", Some(text)),
-        Some(RobotsKept::AllowAll) => ("allow_all", None),
-        Some(RobotsKept::Unreachable { last_good, .. }) => ("unreachable", last_good.as_ref()),
-    };
-    let rules = text.map(|text| Rules::parse(text, product));
-    RobotsView {
-        state,
-        fetched_at: record.map(|record| record.fetched_at),
-        expires_at: record.map(|record| record.expires_at),
-        rules: rules.as_ref().map_or(0, |rules| tally(rules.len())),
-        crawl_delay: rules.as_ref().and_then(Rules::crawl_delay),
-        sitemaps: rules.map(|rules| rules.sitemaps().to_vec()).unwrap_or_default(),
-    }
 }

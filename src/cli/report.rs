@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::failure::Exit;
 use super::output::Output;
 use super::sheets;
-use super::text::{Table, counted, size, span, without_times};
+use super::text::{Table, counted, size, without_times};
 use crate::admin::Status;
 use crate::config::{Config, Output as Configured, OutputKind};
 use crate::protocol::shard::ParkedHost;
-use crate::types::{Timestamp, tally};
+use crate::types::{Timestamp, span, tally};
 
 /// Hosts that still wait, shown one by one.
 const WAITING_MAX: usize = 20;

@@ -7,10 +7,10 @@ use serde::Deserialize as _;
 use serde_json::{Result, Value};
 
 use super::shapes::{HostLine, HostSheet};
-use super::text::{Side, Table, count, counted, moment, relative, size, span, without_times};
+use super::text::{Side, Table, count, counted, moment, relative, size, without_times};
 use crate::admin::{LetterItem, RunState, Status, UrlState};
 use crate::protocol::shard::ParkedHost;
-use crate::types::{Outcome, Timestamp};
+use crate::types::{Outcome, Timestamp, span};
 
 /// How a daemon stands.
 pub(super) fn status(status: &Status, now: Timestamp) -> String {

@@ -7,6 +7,7 @@ use tracing::debug;
 
 use crate::policy::host::{Effects, HostEvent, HostMachine, HostSeed, HostSnapshot, OfferAnswer};
 use crate::policy::robots::{FreshKind, RobotsState};
+use crate::protocol::at_rest::next_request;
 use crate::protocol::host::RobotsView;
 use crate::protocol::shard::Stepped;
 use crate::protocol::{HostMsg, HostPhase, HostView, ShardMsg};
@@ -132,11 +133,8 @@ impl HostState {
     fn phase(&self) -> (HostPhase, Option<Reason>) {
         let now = self.world.clock.now();
         let record = self.machine.record();
-        if let Some(reason) = &record.parked {
-            return (HostPhase::Parked, Some(reason.clone()));
-        }
-        if record.overrides.paused {
-            return (HostPhase::Parked, Some(Reason::Paused));
+        if let Some(reason) = record.stopped() {
+            return (HostPhase::Parked, Some(reason));
         }
         if self.machine.in_flight() > 0 {
             return (HostPhase::InFlight, None);
@@ -157,7 +155,7 @@ impl HostState {
             host_key: record.key.clone(),
             state,
             reason: reason.map(|reason| reason.to_string()),
-            next_allowed_at: Some(record.next_allowed_at.max(self.machine.ready_at())),
+            next_allowed_at: next_request(record, self.machine.daily_budget()),
             delay_seconds: record.delay,
             delay_set_by: record.set_by,
             in_flight: tally(self.machine.in_flight()),
@@ -173,7 +171,7 @@ impl HostState {
 }
 
 /// R2 as operators see it.
-pub(super) fn robots_view(robots: &RobotsState) -> RobotsView {
+pub fn robots_view(robots: &RobotsState) -> RobotsView {
     let (state, fetched_at) = match robots {
         RobotsState::Unfetched => ("unfetched", None),
         RobotsState::Fresh { kind: FreshKind::Obey(_), fetched_at, .. } => {

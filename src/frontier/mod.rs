@@ -11,7 +11,7 @@ mod addresses;
 mod registry;
 
 pub use addresses::{AddressActor, AddressArgs};
-pub use host::HostActor;
+pub use host::{HostActor, robots_view};
 pub use registry::{RegistryActor, RegistryArgs};
 pub use settings::{FrontierSettings, HostPolicy, SharedQuota};
 pub use shard::{InMemory, ShardActor, ShardArgs, facts};

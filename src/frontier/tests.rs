@@ -4,6 +4,7 @@ mod flow;
 mod restart;
 mod failure;
 mod operators;
+mod shown;
 mod exclusions;
 mod clocks;
 mod chaos;

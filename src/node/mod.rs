@@ -29,7 +29,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::admin::{self, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Status};
+use crate::admin::{
+    self, AdminShared, AdminState, Control, CrawlPhase, PageReader, ReloadReport, Status,
+};
 use crate::config::{Config, ConfigFaults, Fault};
 use crate::fetch::{HickoryResolver, HttpExchange};
 use crate::protocol::discovery::{Seed, SeedAnswer};
@@ -47,7 +49,7 @@ pub use frontier::FrontierAlone;
 pub use orders::Reloader;
 pub(crate) use plan::Taps;
 pub use progress::Progress;
-pub use why::{host_settings, judged};
+pub use why::{host_settings, judged, page_reader};
 
 /// Orders of the admin interface that wait.
 const ORDERS_MAX: usize = 16;
@@ -227,6 +229,11 @@ impl Node {
             metrics: Arc::clone(&self.plan.metrics),
             control: self.control.clone(),
             phase: self.phase.clone(),
+            pages: PageReader {
+                records: Arc::clone(&self.plan.records),
+                settings: self.plan.settings.parse.subscribe(),
+                clock: Arc::clone(&self.plan.world.clock),
+            },
             shared: Arc::clone(&self.shared),
         }
     }

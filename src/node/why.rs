@@ -1,20 +1,44 @@
 //! B1 without a daemon: the policy that the configuration would put in force.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
+
+use tokio::sync::watch;
 
 use super::error::NodeError;
 use super::settings;
+use crate::admin::PageReader;
+use crate::archive::ArchiveReader;
 use crate::config::Config;
 use crate::policy::host::HostSettings;
 use crate::policy::scope::Scope;
 use crate::policy::traps::trap;
 use crate::policy::why::Judged;
 use crate::types::{CrawlUrl, HostKey};
+use crate::world::{Clock, DirectorySpool};
 
 /// The policy for one host.
 pub fn host_settings(config: &Config, host: &HostKey) -> Arc<HostSettings> {
     settings::host_policy(config)(host)
+}
+
+/// The stored pages of a data directory.
+///
+/// # Errors
+/// What parsers are told cannot be read.
+pub fn page_reader(
+    config: &Config,
+    directory: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<PageReader, NodeError> {
+    let settings = Arc::new(settings::parse(config)?);
+    let spool = Arc::new(DirectorySpool::new(directory));
+    Ok(PageReader {
+        records: Arc::new(ArchiveReader::new(spool)),
+        settings: watch::Sender::new(settings).subscribe(),
+        clock,
+    })
 }
 
 /// What scope and traps say of a URL at this depth, around these seeds' hosts.

@@ -69,6 +69,13 @@ impl DomainBook {
         None
     }
 
+    /// What the domains say of a request now, those that say anything.
+    pub fn refusals(&self, now: Timestamp) -> BTreeMap<Box<str>, Reason> {
+        let domains = self.domains.keys();
+        let refusing = domains.filter_map(|name| Some((name.clone(), self.refusal(name, now)?)));
+        refusing.collect()
+    }
+
     /// D-2: by the rules in force now, whatever they were when the book began.
     fn began(&self) -> Timestamp {
         self.opened_at + self.rules.min_delay

@@ -12,6 +12,7 @@ pub mod traps;
 pub mod address;
 pub mod robots;
 pub mod wishes;
+pub mod asked;
 pub mod retry_after;
 pub mod politeness;
 pub mod backoff;

@@ -4,8 +4,13 @@
 //! it came out. The verdict is that of the first step that decides. A time is only expected where
 //! nothing holds the URL whose end nobody knows.
 
+mod steps;
+mod asks;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+pub use asks::{PageAsks, SiteUsage, stored_page};
 
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +116,8 @@ pub struct Facts {
     pub place: Option<Place>,
     /// What holds the whole crawl: paused, stopping, its caps.
     pub crawl: Option<Reason>,
+    /// R6: what the files of its host say on the use of it, as they are known now.
+    pub site: SiteUsage,
 }
 
 /// What is known of a host.
@@ -161,7 +168,8 @@ pub fn place(
 /// The answer for text that is no URL.
 pub fn no_url(given: &str, reason: &Reason) -> Why {
     let told = reason.to_string();
-    let step = Step { value: Some(given.to_owned()), ..refuses("normalise", None, told.clone()) };
+    let refused = steps::refuses("normalise", None, told.clone());
+    let step = Step { value: Some(given.to_owned()), ..refused };
     Why {
         url: given.to_owned(),
         normalised: None,
@@ -172,29 +180,19 @@ pub fn no_url(given: &str, reason: &Reason) -> Why {
     }
 }
 
-/// The answer for a URL.
-pub fn explain(url: &CrawlUrl, judged: &Judged, facts: &Facts) -> Why {
+/// The answer for a URL; `page` is what its stored page asks for, where it has one, or why that
+/// cannot be read.
+pub fn explain(
+    url: &CrawlUrl,
+    judged: &Judged,
+    facts: &Facts,
+    page: Option<&Result<PageAsks, String>>,
+) -> Why {
     let (verdict, reason, expected_at) = verdict(judged, facts);
-    let known = facts.view.is_some();
-    let trace = vec![
-        passes("normalise", None, Some(recognised(url).into_owned()), None),
-        judged_step("scope", judged.scope.as_ref(), known),
-        exclusion_step(facts),
-        robots_step(url, facts),
-        judged_step("template", judged.trap.as_ref(), known),
-        budget_step(facts),
-        retry_step(facts),
-        queue_step(facts),
-        clock_step(facts),
-    ];
-    Why {
-        url: url.to_string(),
-        normalised: Some(recognised(url).into_owned()),
-        verdict,
-        expected_at,
-        reason,
-        trace,
-    }
+    let form = recognised(url).into_owned();
+    let mut trace = steps::of_way(url, form.clone(), judged, facts);
+    trace.extend(page.iter().flat_map(|page| asks::steps(page, facts)));
+    Why { url: url.to_string(), normalised: Some(form), verdict, expected_at, reason, trace }
 }
 
 type Decided = (Verdict, String, Option<Timestamp>);
@@ -264,23 +262,23 @@ fn of_queued(facts: &Facts, refused: Option<Reason>) -> Decided {
 /// What holds a queued URL beside its host's own clock and queue.
 fn hold(facts: &Facts) -> Option<Reason> {
     let host = facts.host.as_ref();
-    let parked = host.and_then(|host| host.record.parked.clone());
-    let paused = host.filter(|host| host.record.overrides.paused).map(|_| Reason::Paused);
+    let stopped = host.and_then(|host| host.record.stopped());
     let asked = host.and_then(|host| host.record.site_wait_until);
     let asked = asked.filter(|until| *until > facts.now);
     let robots = match &facts.robots {
         Decision::Wait { reason, .. } => Some(reason.clone()),
         Decision::Allow { .. } | Decision::Refuse(_) | Decision::NeedsFetch => None,
     };
-    let own = facts.crawl.clone().or(parked).or(paused);
+    let own = facts.crawl.clone().or(stopped);
     let asked = asked.map(|until| Reason::SiteAskedToWait { until });
     own.or(asked).or(robots).or_else(|| hindrance(facts)).or_else(|| budget(facts))
 }
 
 /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
 fn hindrance(facts: &Facts) -> Option<Reason> {
-    let needed = matches!(facts.robots, Decision::NeedsFetch);
-    let waits = facts.host.as_ref().and_then(|host| host.waits_for.clone()).filter(|_| needed)?;
+    let host = facts.host.as_ref().filter(|_| matches!(facts.robots, Decision::NeedsFetch))?;
+    let kept = host.record.hindered.as_ref().filter(|one| one.retry_at > facts.now);
+    let waits = host.waits_for.clone().or_else(|| kept.map(|one| one.reason.clone()))?;
     let ordinary = waits.until().is_some()
         || matches!(waits, Reason::RobotsNeeded | Reason::InFlight | Reason::PageCap { .. });
     (!ordinary).then_some(waits)
@@ -329,139 +327,6 @@ fn expected(facts: &Facts) -> Option<Timestamp> {
     let first = facts.now.max(held.unwrap_or_default()).max(clock.unwrap_or_default());
     let span = delay.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX));
     Some(first + span)
-}
-
-// The steps.
-
-fn passes(step: &str, rule: Option<String>, value: Option<String>, reason: Option<String>) -> Step {
-    Step { step: step.to_owned(), rule, value, result: StepResult::Pass, reason }
-}
-
-fn refuses(step: &str, rule: Option<String>, reason: String) -> Step {
-    let (step, result) = (step.to_owned(), StepResult::Refuse);
-    Step { step, rule, value: None, result, reason: Some(reason) }
-}
-
-/// Scope and traps bind what is not known yet; what was admitted once stays.
-fn judged_step(step: &str, refused: Option<&Reason>, known: bool) -> Step {
-    let Some(reason) = refused else { return passes(step, None, None, None) };
-    let rule = rule_of(reason);
-    match known {
-        false => refuses(step, rule, reason.to_string()),
-        true => {
-            let told = format!("{reason}; it was admitted before, so this does not hold it");
-            passes(step, rule, None, Some(told))
-        }
-    }
-}
-
-/// The rule that a reason carries.
-fn rule_of(reason: &Reason) -> Option<String> {
-    if let Reason::OutOfScope { rule } | Reason::ExcludedByScope { rule } | Reason::Trap { rule } =
-        reason
-    {
-        return Some(rule.clone());
-    }
-    None
-}
-
-fn exclusion_step(facts: &Facts) -> Step {
-    let Some(record) = &facts.exclusion else { return passes("exclusion", None, None, None) };
-    let why = record.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let until = record.until.map(|until| format!(" until {until}")).unwrap_or_default();
-    let told = format!("excluded{until}{why}");
-    Step { value: Some(record.id.clone()), ..refuses("exclusion", Some(record.rule.clone()), told) }
-}
-
-fn robots_step(url: &CrawlUrl, facts: &Facts) -> Step {
-    let value = Some(url.path_and_query().to_owned());
-    let text = |line: u32, rule: &str| format!("line {line}: {rule}");
-    match &facts.robots {
-        Decision::Allow { line } => {
-            let rule = line.map(|line| text(line, facts.allowed_by.as_deref().unwrap_or_default()));
-            let none = rule.is_none().then(|| "no rule of robots.txt refuses it".to_owned());
-            passes("robots", rule, value, none)
-        }
-        Decision::Refuse(reason) => {
-            let rule = if let Reason::RobotsDisallow { line, rule } = reason {
-                Some(text(*line, rule))
-            } else {
-                None
-            };
-            Step { value, ..refuses("robots", rule, reason.to_string()) }
-        }
-        Decision::NeedsFetch => {
-            let told = Reason::RobotsNeeded.to_string();
-            Step { result: StepResult::Wait, ..passes("robots", None, value, Some(told)) }
-        }
-        Decision::Wait { reason, until } => {
-            let told = format!("{reason}; asked for again at {until}");
-            Step { result: StepResult::Wait, ..passes("robots", None, value, Some(told)) }
-        }
-    }
-}
-
-fn budget_step(facts: &Facts) -> Step {
-    let Some(host) = &facts.host else { return no_host("budget") };
-    let used = used_today(host, facts.now);
-    let value = Some(format!("{used} of {} requests today", host.budget));
-    let held = budget(facts).or_else(|| facts.crawl.clone());
-    let result = if held.is_some() { StepResult::Wait } else { StepResult::Pass };
-    Step { result, ..passes("budget", None, value, held.map(|reason| reason.to_string())) }
-}
-
-fn retry_step(facts: &Facts) -> Step {
-    let Some(view) = &facts.view else {
-        return passes("retry", None, None, Some("it is not known".to_owned()));
-    };
-    let Some(visit) = &view.visit else {
-        return passes("retry", None, Some("never tried".to_owned()), None);
-    };
-    let value = Some(format!("{} tries", visit.attempts));
-    let later = visit.next_fetch_at.is_some_and(|at| at > facts.now);
-    let (result, told) = match visit.status {
-        UrlStatus::Dead => (StepResult::Refuse, said(visit, "given up")),
-        UrlStatus::Retrying if later => (StepResult::Wait, retried(visit)),
-        UrlStatus::Retrying => (StepResult::Pass, "its next try is due".to_owned()),
-        UrlStatus::Fetched | UrlStatus::Gone if later => (StepResult::Wait, fetched(visit)),
-        UrlStatus::Fetched | UrlStatus::Gone => (StepResult::Pass, fetched(visit)),
-        UrlStatus::Sleeping => (StepResult::Refuse, said(visit, "sleeping")),
-        UrlStatus::Queued => (StepResult::Pass, "never tried".to_owned()),
-    };
-    Step { result, ..passes("retry", None, value, Some(told)) }
-}
-
-fn queue_step(facts: &Facts) -> Step {
-    let leased = facts.view.as_ref().is_some_and(|view| view.lease.is_some());
-    let (value, told, waits) = match facts.place {
-        _ if leased => (None, "granted".to_owned(), false),
-        Some(place) => {
-            let least = if place.found { "" } else { "at least " };
-            (Some(format!("{least}{} before it", place.before)), before(place), place.before > 0)
-        }
-        None => (None, "it is not in the queue".to_owned(), false),
-    };
-    let result = if waits { StepResult::Wait } else { StepResult::Pass };
-    Step { result, ..passes("queue_position", None, value, Some(told)) }
-}
-
-fn clock_step(facts: &Facts) -> Step {
-    let Some(host) = &facts.host else { return no_host("host_clock") };
-    let record = &host.record;
-    let asked = record.site_wait_until.filter(|until| *until > facts.now);
-    let asked = asked.map(|until| Reason::SiteAskedToWait { until });
-    let stopped = record.parked.clone();
-    let paused = record.overrides.paused.then_some(Reason::Paused);
-    let held = stopped.or(paused).or(asked).or_else(|| clock(facts));
-    let result = if held.is_some() { StepResult::Wait } else { StepResult::Pass };
-    let delay = record.delay.max(host.min_delay);
-    let rule = Some(format!("{delay:?} between requests, set by {}", record.set_by));
-    let value = Some(record.next_allowed_at.to_string());
-    Step { result, ..passes("host_clock", rule, value, held.map(|reason| reason.to_string())) }
-}
-
-fn no_host(step: &str) -> Step {
-    passes(step, None, None, Some("its host is not known".to_owned()))
 }
 
 // Phrases.

@@ -9,7 +9,7 @@ mod owners;
 pub mod discovery;
 pub mod registry;
 pub mod shard;
-mod at_rest;
+pub mod at_rest;
 pub mod host;
 pub mod address;
 pub mod fetch;

@@ -6,6 +6,7 @@ use slatedb::{CloseReason, ErrorKind};
 use thiserror::Error;
 
 use super::codec::CodecError;
+use crate::types::span;
 
 /// Why a shard's store did not do what was asked.
 #[derive(Debug, Error)]
@@ -34,7 +35,7 @@ pub enum StoreError {
     #[error(transparent)]
     Row(#[from] CodecError),
     /// The object store did not answer in time: a full disk, a lost network.
-    #[error("{during} took longer than {after:?}")]
+    #[error("{during} took longer than {}", span(*.after))]
     Deadline {
         /// What was tried.
         during: &'static str,

@@ -14,6 +14,7 @@ mod page;
 mod event;
 mod record;
 mod shown;
+mod span;
 
 pub use self::time::{Moment, Timestamp};
 pub use self::url::CrawlUrl;
@@ -33,3 +34,4 @@ pub use record::{
     UrlView, VisitRecord,
 };
 pub use shown::{in_full, tally};
+pub use span::span;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Timestamp};
+use super::{Outcome, Timestamp, span};
 
 /// Why something was not done, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -343,7 +343,8 @@ impl fmt::Display for Reason {
                 write!(f, "today's {max} requests are used up, the next day begins at {until}")
             }
             Self::Retry { until, outcome, attempts } => {
-                write!(f, "ended with {outcome} after {attempts} attempts, tried again at {until}")
+                let tries = tries(*attempts);
+                write!(f, "ended with {outcome} after {tries}, tried again at {until}")
             }
             Self::NotDue { until } => write!(f, "fresh, due again at {until}"),
             Self::Queued => write!(f, "other URLs of its host come first"),
@@ -353,7 +354,8 @@ impl fmt::Display for Reason {
             }
             Self::Stopping => write!(f, "the crawl is stopping"),
             Self::TriedTooOften { outcome, attempts } => {
-                write!(f, "given up after {attempts} attempts, the last ended with {outcome}")
+                let tries = tries(*attempts);
+                write!(f, "given up after {tries}, the last ended with {outcome}")
             }
             Self::WorkerDied => write!(f, "the worker died over it"),
             Self::LeaseExpired => write!(f, "the lease ran out before an answer came"),
@@ -361,7 +363,9 @@ impl fmt::Display for Reason {
             Self::Connect { why } => write!(f, "no connection: {why}"),
             Self::Tls { why } => write!(f, "TLS failed: {why}"),
             Self::Protocol { why } => write!(f, "not HTTP as it should be: {why}"),
-            Self::TimedOut { limit, after } => write!(f, "{limit} limit of {after:?} passed"),
+            Self::TimedOut { limit, after } => {
+                write!(f, "{limit} limit of {} passed", span(*after))
+            }
             Self::TooLarge { limit, max } => write!(f, "{limit} limit of {max} passed"),
             Self::UnwantedType { content_type } => write!(f, "nobody handles {content_type}"),
             Self::Decode { why } => write!(f, "the content encoding is broken: {why}"),
@@ -376,6 +380,10 @@ impl fmt::Display for Reason {
             Self::LeftOut { count, what } => write!(f, "{count} left out: {what}"),
         }
     }
+}
+
+fn tries(attempts: u8) -> String {
+    if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") }
 }
 
 impl fmt::Display for DelaySource {

@@ -152,13 +152,16 @@ pub struct HostRecord {
     pub parked: Option<Reason>,
     /// Changes of state so far, the version of its events.
     pub state_changes: u64,
-    /// Why its robots.txt could not be asked for, where that was our failure (R2).
+    /// Why nothing is known of its robots.txt that decides (R2).
     pub hindered: Option<Box<Hindrance>>,
 }
 
-/// R2: asking for robots.txt failed on our side: a worker died, the archive refused the answer, the
-/// address may not be connected to. It says nothing of the site, so what is known of its rules
-/// stays as it is, and since they are due, nothing goes out until they have been asked for again.
+/// R2: why nothing goes out until robots.txt has been asked for again.
+///
+/// Either asking failed on our side: a worker died, the archive refused the answer, the address may
+/// not be connected to. That says nothing of the site, so what is known of its rules stays as it
+/// is. Or the site did not give it and there is no good copy: then the robots row decides, and this
+/// says so to whoever has the host's row only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hindrance {
     /// When it is tried again.
@@ -186,6 +189,34 @@ impl HostRecord {
             parked: None,
             state_changes: 0,
             hindered: None,
+        }
+    }
+
+    /// What stops it until an operator says otherwise: failures of its actor, a pause.
+    pub fn stopped(&self) -> Option<Reason> {
+        let paused = self.overrides.paused.then_some(Reason::Paused);
+        self.parked.clone().or(paused)
+    }
+
+    /// Requests of a day.
+    pub fn requests_on(&self, day: u32) -> u64 {
+        if self.budget_day == day { self.requests_today } else { 0 }
+    }
+
+    /// The next day, where the requests of the day on which it may be asked again are used up.
+    pub fn used_up_until(&self, budget: u64) -> Option<Timestamp> {
+        let asked = self.site_wait_until.unwrap_or(Timestamp::EPOCH);
+        let next = self.next_allowed_at.max(asked);
+        (self.requests_on(next.day()) >= budget && self.budget_day == next.day())
+            .then(|| next.next_day())
+    }
+
+    /// I3: after a start a host that was visited counts as just visited.
+    pub fn visit_at(&mut self, opened_at: Timestamp) {
+        let just_visited = opened_at + self.delay;
+        if !self.delay.is_zero() && self.next_allowed_at < just_visited {
+            self.next_allowed_at = just_visited;
+            self.set_by = DelaySource::Start;
         }
     }
 
@@ -361,4 +392,24 @@ pub struct UrlView {
     pub visit: Option<VisitRecord>,
     /// The lease in flight, if any.
     pub lease: Option<LeaseId>,
+    /// What holds the crawl or its host, in one sentence.
+    pub held: Option<String>,
+}
+
+impl UrlView {
+    /// Why it stands where it stands: what its last visit left behind, or what holds its host where
+    /// it waits in the queue.
+    pub fn reason(&self, now: Timestamp) -> Option<String> {
+        let visit = self.visit.as_ref();
+        let told = visit.and_then(|visit| visit.reason.as_ref()).map(ToString::to_string);
+        let queued = self.lease.is_none()
+            && visit.is_none_or(|visit| match visit.status {
+                UrlStatus::Queued => true,
+                UrlStatus::Retrying => visit.next_fetch_at.is_none_or(|due| due <= now),
+                UrlStatus::Sleeping | UrlStatus::Fetched | UrlStatus::Dead | UrlStatus::Gone => {
+                    false
+                }
+            });
+        self.held.clone().filter(|_| queued).or(told)
+    }
 }

@@ -13,8 +13,11 @@ use tokio::sync::{mpsc, watch};
 
 use super::shard::{ShardData, letter};
 use crate::admin::{
-    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ReloadReport, Token, router,
+    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, PageReader, ReloadReport, Token,
+    router,
 };
+use crate::archive::ArchiveReader;
+use crate::parse::{Limits, ParseSettings};
 use crate::policy::exclusion::{self, Exclusions};
 use crate::policy::why::Judged;
 use crate::protocol::archive::ArchiveView;
@@ -24,7 +27,7 @@ use crate::protocol::root::ActorNode;
 use crate::protocol::{ArchiveMsg, DiscoveryMsg, PoolMsg, RootMsg, Routes, ShardRoute};
 use crate::telemetry::Metrics;
 use crate::types::{CrawlUrl, ExclusionRecord, HostKey, Reason, ShardId, Timestamp};
-use crate::world::{Clock, TokioClock};
+use crate::world::{Clock, MemorySpool, TokioClock};
 
 /// An actor that is a function.
 struct Fake<M>(PhantomData<fn(M)>);
@@ -106,6 +109,16 @@ pub(super) fn settings() -> AdminSettings {
     }
 }
 
+fn parsing() -> ParseSettings {
+    ParseSettings {
+        limits: Limits::default(),
+        time_max: std::time::Duration::from_secs(5),
+        product: "mehman".into(),
+        extractors: Vec::new(),
+        inline_bytes_max: 0,
+    }
+}
+
 pub(super) fn start() -> Timestamp {
     Timestamp::from_secs(1_767_225_600)
 }
@@ -155,6 +168,11 @@ impl Stage {
             metrics: Arc::new(Metrics::new()),
             control: node(phase.clone()),
             phase: phases,
+            pages: PageReader {
+                records: Arc::new(ArchiveReader::new(Arc::new(MemorySpool::default()))),
+                settings: watch::channel(Arc::new(parsing())).1,
+                clock: Arc::new(TokioClock::starting_at(start())),
+            },
             shared: Arc::new(AdminShared::default()),
         };
         Self { state, shards, routes, phase, batches }

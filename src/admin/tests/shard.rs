@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fakes::{key, start};
 use crate::policy::robots::Decision;
-use crate::policy::why::Facts;
+use crate::policy::why::{Facts, SiteUsage};
 use crate::protocol::host::RobotsView;
 use crate::protocol::shard::{
     HostDetail, HostFilter, HostOrder, HostPage, HostSummary, ParkedHost, ShardView,
@@ -184,6 +184,7 @@ fn url_view(url: CrawlUrl) -> UrlView {
         },
         visit: None,
         lease: None,
+        held: None,
     }
 }
 
@@ -218,5 +219,6 @@ fn facts(view: Option<UrlView>) -> Facts {
         host: None,
         place: None,
         crawl: None,
+        site: SiteUsage::default(),
     }
 }

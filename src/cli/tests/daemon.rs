@@ -188,7 +188,7 @@ async fn one_host_is_asked_for_by_its_key() {
     let fake = Fake::start().await;
     let found = fake.run(Form::Text, &["host", "http://a.test:81"]).await;
     assert_eq!(found.exit, Exit::Done, "{}", found.notes);
-    for part in ["obeyed, 3 rules, Crawl-delay 2.0 s", "1.0 s, set by crawl delay", "waiting"] {
+    for part in ["obeyed, 3 rules, Crawl-delay 2 s", "1 s, set by crawl delay", "waiting"] {
         assert!(found.results.contains(part), "{part}: {}", found.results);
     }
     let none = fake.run(Form::Text, &["host", "b.test"]).await;

@@ -14,8 +14,8 @@ use crate::policy::normalise::{recognised, url_hash};
 use crate::policy::placement;
 use crate::storage::{Batch, DataDir, ShardStore, StoreOptions};
 use crate::types::{
-    CrawlUrl, DeadLetter, HostCounts, HostRecord, Outcome, QueueEntry, Reason, RobotsKept,
-    RobotsRecord, Timestamp, UrlId, UrlRecord, UrlVersion,
+    CrawlUrl, DeadLetter, Hindrance, HostCounts, HostKey, HostRecord, Outcome, QueueEntry, Reason,
+    RobotsKept, RobotsRecord, Timestamp, UrlId, UrlRecord, UrlVersion,
 };
 use crate::world::{Clock as _, Objects, TokioClock};
 
@@ -23,6 +23,17 @@ const SHARDS: u16 = 2;
 
 /// A crawl that knows one URL of each host, waiting, and one dead letter of the first.
 async fn crawled(path: &Path, hosts: &[&str]) {
+    let now = TokioClock::system().now();
+    let urls = hosts.iter().enumerate().map(|(nth, host)| {
+        let url = CrawlUrl::parse(&format!("{host}/page?x=1")).unwrap();
+        let changes = rows(&url, now, nth == 0);
+        (url.host_key(), changes)
+    });
+    stored(path, urls.collect()).await;
+}
+
+/// Data with these rows of hosts.
+async fn stored(path: &Path, hosts: Vec<(HostKey, Vec<Change>)>) {
     let directory = DataDir::open(path).unwrap();
     let clock = Arc::new(TokioClock::system());
     for shard in 0..SHARDS {
@@ -37,12 +48,9 @@ async fn crawled(path: &Path, hosts: &[&str]) {
         };
         let store = ShardStore::open(options).await.unwrap();
         let mut batch = Batch::new();
-        for (nth, host) in hosts.iter().enumerate() {
-            let url = CrawlUrl::parse(&format!("{host}/page?x=1")).unwrap();
-            let key = url.host_key();
-            if placement::shard_of(key.domain(), usize::from(SHARDS)).0 == shard {
-                rows(&url, clock.now(), nth == 0).into_iter().for_each(|row| batch.push(&row));
-            }
+        let its = |key: &HostKey| placement::shard_of(key.domain(), usize::from(SHARDS)).0 == shard;
+        for (_, changes) in hosts.iter().filter(|(key, _)| its(key)) {
+            changes.iter().for_each(|row| batch.push(row));
         }
         store.write(batch).await.unwrap();
         store.close(Duration::from_secs(10)).await.unwrap();
@@ -148,6 +156,73 @@ async fn data_that_no_daemon_has_answers_in_the_same_shapes() {
     assert!(dead.results.contains("given up after 5 attempts"), "{}", dead.results);
     let status = run(Form::Text, &["status", "--data", data]).await;
     assert!(status.notes.contains("no daemon serves"), "{}", status.notes);
+}
+
+fn unreachable(host: &mut HostRecord, now: Timestamp) {
+    let reason = Reason::RobotsUnreachable { since: now, why: "status 503".to_owned() };
+    let retry_at = now + Duration::from_secs(7200);
+    host.hindered = Some(Box::new(Hindrance { retry_at, tries: 3, reason }));
+}
+
+fn never_asked(host: &mut HostRecord, _now: Timestamp) {
+    host.next_allowed_at = Timestamp::EPOCH;
+}
+
+fn used_up(host: &mut HostRecord, now: Timestamp) {
+    (host.budget_day, host.next_allowed_at) = (now.day(), now);
+    host.overrides.daily_pages = Some(5);
+}
+
+/// What happened to a host, its state, words of its reason, whether it has a next time.
+struct Standing(&'static str, fn(&mut HostRecord, Timestamp), &'static str, &'static str, bool);
+
+#[tokio::test]
+async fn without_a_daemon_a_list_one_host_and_its_url_say_the_same() {
+    let standings = [
+        Standing("http://clock.test", |_, _| {}, "waiting", "the host may be asked again at", true),
+        Standing(
+            "http://robots.test",
+            unreachable,
+            "waiting",
+            "robots.txt unreachable since",
+            true,
+        ),
+        Standing("http://new.test", never_asked, "ready", "", false),
+        Standing("http://paused.test", |h, _| h.overrides.paused = true, "parked", "paused", true),
+        Standing("http://day.test", used_up, "waiting", "today's 5 requests are used up", true),
+    ];
+    let root = tempfile::tempdir().unwrap();
+    let data = root.path().to_str().unwrap();
+    let now = TokioClock::system().now();
+    let hosts = standings.iter().map(|Standing(host, change, ..)| {
+        let url = CrawlUrl::parse(&format!("{host}/page?x=1")).unwrap();
+        let mut changes = rows(&url, now, false);
+        for row in &mut changes {
+            if let Change::PutHost(_, record) = row {
+                change(record, now);
+            }
+        }
+        (url.host_key(), changes)
+    });
+    stored(root.path(), hosts.collect()).await;
+    let json = async |line: &[&str]| -> Value {
+        let told = run(Form::Json, &[line, &["--data", data]].concat()).await;
+        serde_json::from_str(&told.results).unwrap_or_else(|_| panic!("{line:?} {}", told.notes))
+    };
+    let list = json(&["hosts"]).await;
+    for Standing(host, _, state, reason, has_time) in &standings {
+        let items = list["items"].as_array().unwrap();
+        let line = items.iter().find(|line| line["host_key"] == *host).unwrap();
+        assert_eq!(line["state"], *state, "{line}");
+        assert!(line["reason"].as_str().unwrap_or_default().contains(reason), "{line}");
+        assert_eq!(line["next_allowed_at"].is_string(), *has_time, "{line}");
+        let one = json(&["host", host]).await;
+        for (field, value) in line.as_object().unwrap() {
+            assert_eq!(&one[field], value, "{host}: {field}");
+        }
+        let url = json(&["urls", &format!("{host}/page?x=1")]).await;
+        assert_eq!(url["reason"], line["reason"], "{url}");
+    }
 }
 
 #[tokio::test]

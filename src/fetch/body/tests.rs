@@ -94,7 +94,7 @@ async fn what_came_before_the_time_limit_is_kept() {
     let drip = [(20, Ok("a")), (20, Ok("b")), (19, Ok("c")), (2, Ok("d"))];
     let (text, cut, why) = body(&drip, Some(4), 9, Oversize::Truncate).await;
     assert_eq!((text.as_str(), cut), ("abc", Some(Truncation::Time)));
-    assert_eq!(why.as_deref(), Some("the whole-exchange limit of 60s passed"));
+    assert_eq!(why.as_deref(), Some("the whole-exchange limit of 1 min passed"));
 }
 
 #[tokio::test(start_paused = true)]

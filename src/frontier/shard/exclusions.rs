@@ -266,12 +266,3 @@ pub(super) fn phase_of(
         (phase, _) => (phase, reason),
     }
 }
-
-/// The same in what operators are shown.
-pub(super) fn shown_shut(shut: Option<&Reason>, state: &mut HostPhase, told: &mut Option<String>) {
-    let (phase, reason) = phase_of(*state, None, shut);
-    *state = phase;
-    if let Some(reason) = reason {
-        *told = Some(reason.to_string());
-    }
-}

@@ -19,6 +19,7 @@ mod grants;
 mod ends;
 mod parsing;
 mod operators;
+mod shown;
 mod exclusions;
 mod why;
 mod closing;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::hosts::REST_AFTER;
 use super::state::{Resident, Shard};
+use crate::protocol::HostPhase;
+use crate::protocol::at_rest::longest_wait;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::protocol::{HostPhase, HostView};
 use crate::types::{HostCounts, HostId, HostRecord, LeaseKind, Reason, Timestamp, tally};
 
 /// Hosts that wait for long, shown at once.
@@ -26,10 +27,12 @@ struct Phases {
 }
 
 impl Resident {
-    /// What the host is doing: a clock that has run out since its last step holds it no longer.
+    /// What the host is doing: a clock that has run out since its last step holds it no longer, and
+    /// one that an operator or its failures stopped is parked, whatever else holds it.
     pub(super) fn phase_at(&self, now: Timestamp) -> HostPhase {
         let until = self.reason.as_ref().and_then(Reason::until);
         match self.phase {
+            _ if self.record.stopped().is_some() => HostPhase::Parked,
             HostPhase::Waiting if until.is_some_and(|until| until <= now) => HostPhase::Ready,
             phase @ (HostPhase::Ready
             | HostPhase::InFlight
@@ -37,17 +40,6 @@ impl Resident {
             | HostPhase::Parked
             | HostPhase::Idle) => phase,
         }
-    }
-}
-
-/// What holds a host above its own clock is told in place of that clock.
-pub(super) fn held_back(view: &mut HostView, held: Option<Reason>, now: Timestamp) {
-    let waits = matches!(view.state, HostPhase::Ready | HostPhase::Waiting);
-    let until = held.as_ref().and_then(Reason::until).filter(|until| *until > now);
-    if waits && until > view.next_allowed_at {
-        view.state = HostPhase::Waiting;
-        view.reason = held.map(|reason| reason.to_string());
-        view.next_allowed_at = until;
     }
 }
 
@@ -178,11 +170,11 @@ impl Shard {
         until: Timestamp,
     ) {
         if until > self.now() + LONG_WAIT {
-            let reason = match record.site_wait_until {
-                Some(asked) if asked >= until => Reason::SiteAskedToWait { until: asked },
-                _ => Reason::HostClock { until, set_by: record.set_by },
-            };
-            let (host_key, reason) = (record.key.clone(), reason.to_string());
+            let mut visited = record.clone();
+            visited.visit_at(self.opened_at);
+            let reason = longest_wait(&visited, self.budget_of(record), self.now());
+            let reason = reason.as_ref().map_or_else(String::new, ToString::to_string);
+            let host_key = record.key.clone();
             self.show_wait(host, ParkedHost { host_key, reason, until: Some(until), queued });
         }
     }

@@ -7,7 +7,7 @@ use super::operators::find_url;
 use super::state::Shard;
 use crate::policy::host::HostSettings;
 use crate::policy::robots::{RobotsState, Verdict};
-use crate::policy::why::{Facts, HostFacts, PLACES_LOOKED_AT, Place, place};
+use crate::policy::why::{Facts, HostFacts, PLACES_LOOKED_AT, Place, SiteUsage, place};
 use crate::policy::window::{BANDS, WindowRequest};
 use crate::protocol::Answer;
 use crate::storage::{ShardStore, StoreError};
@@ -28,6 +28,8 @@ pub struct InMemory {
     pub exclusion: Option<ExclusionRecord>,
     /// The host's row as its actor has it, where it has one.
     pub record: Option<HostRecord>,
+    /// I3: when the shard was opened; a host at rest counts as just visited then.
+    pub opened_at: Timestamp,
     /// What its actor waits for.
     pub waits_for: Option<Reason>,
     /// Leases of the host.
@@ -52,6 +54,7 @@ impl Shard {
             settings: (self.settings().host)(&key),
             exclusion: self.exclusions.find(&url, now).cloned(),
             record: resident.map(|resident| resident.record.clone()),
+            opened_at: self.opened_at,
             waits_for: resident.and_then(|resident| resident.reason.clone()),
             leases: granted.map(|it| (it.lease.entry.id, it.lease.id)).collect(),
             domain: self.domains.refusal(key.domain(), departure),
@@ -65,7 +68,7 @@ impl Shard {
     }
 
     /// What holds the whole crawl.
-    fn held(&self, now: Timestamp) -> Option<Reason> {
+    pub(super) fn held(&self, now: Timestamp) -> Option<Reason> {
         let paused = self.paused.then_some(Reason::Paused);
         let stopping = self.draining.then_some(Reason::Stopping);
         paused.or(stopping).or_else(|| self.quota.lock().refusal(now))
@@ -81,21 +84,24 @@ pub async fn facts(
     url: &CrawlUrl,
     memory: InMemory,
 ) -> Result<Facts, StoreError> {
-    let InMemory { now, host, settings, exclusion, record, waits_for, leases, domain, crawl } =
-        memory;
+    let InMemory { now, host, settings, exclusion, record, leases, domain, crawl, .. } = memory;
     let mut view = find_url(store, host, url).await?;
     if let Some(view) = &mut view {
         view.lease = leases.get(&view.id).copied();
     }
-    let row = store.host(host).await?.map(|(record, _)| record);
+    let row = store.host(host).await?.map(|(mut record, _)| {
+        record.visit_at(memory.opened_at);
+        record
+    });
     let row = record.or(row).filter(|record| record.key == url.host_key());
     let robots = match &row {
         Some(_) => store.robots(host).await?,
         None => None,
     };
-    let robots = robots
-        .map(|robots| RobotsState::from_record(&robots, &settings.robots.product))
-        .unwrap_or_default();
+    let product = settings.robots.product.as_str();
+    let reservations = robots.as_ref().and_then(|row| row.reservations.clone());
+    let robots =
+        robots.map(|robots| RobotsState::from_record(&robots, product)).unwrap_or_default();
     let path = url.path_and_query();
     let place = match &view {
         Some(view) => place_of(store, view.id, &settings.bands, &leases).await?,
@@ -107,7 +113,7 @@ pub async fn facts(
         min_delay: record.overrides.min_delay.unwrap_or(configured.min_delay),
         record,
         domain,
-        waits_for,
+        waits_for: memory.waits_for,
     });
     Ok(Facts {
         now,
@@ -121,6 +127,7 @@ pub async fn facts(
         host,
         place,
         crawl,
+        site: SiteUsage::read(url, &robots, reservations.as_deref(), product),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::policy::change::Change;
 use crate::policy::exclusion;
 use crate::policy::politeness::{Delay, delay_after};
 use crate::policy::retry::{AfterFailure, after_failure};
-use crate::policy::robots::{self, RobotsAnswer};
+use crate::policy::robots::{self, RobotsAnswer, RobotsState};
 use crate::types::{
     Completion, CrawlEvent, DeadLetter, Happening, Hindrance, Lease, LeaseKind, LedgerRow, Moment,
     Outcome, Reason, RobotsRecord, Subject, Timestamp, ToParse, UrlId, UrlStatus, UrlVersion,
@@ -257,7 +257,7 @@ impl HostMachine {
     /// site was bothered, or an address refused, the tries are as far apart as those of a file
     /// that is unreachable.
     pub(super) fn robots_hindered(&mut self, now: Moment, completion: &Completion) {
-        let tries = self.record.hindered.as_ref().map_or(0, |hindrance| hindrance.tries);
+        let tries = self.hindrance().map_or(0, |hindrance| hindrance.tries);
         let unsent = completion.outcome == Outcome::Cancelled && completion.sent_at.is_none();
         let refused = completion.outcome == Outcome::EgressRefused;
         let base = match (refused, unsent) {
@@ -270,6 +270,16 @@ impl HostMachine {
             tries: tries.saturating_add(1),
             reason: completion.reason.clone().unwrap_or(Reason::RobotsNeeded),
         }));
+    }
+
+    /// What the host's row says of a robots.txt that cannot be had and left no good copy.
+    fn robots_out_of_reach(&self) -> Option<Hindrance> {
+        let retry_at = self.robots_wait()?;
+        let RobotsState::Unreachable { since, why, attempts, .. } = &self.robots else {
+            return None;
+        };
+        let reason = Reason::RobotsUnreachable { since: *since, why: why.clone() };
+        Some(Hindrance { retry_at, tries: *attempts, reason })
     }
 
     /// R3, F4: a Crawl-delay holds from the answer that brought it, so for the first page as well.
@@ -338,6 +348,7 @@ impl HostMachine {
         // I3: a site that asks for a delay has asked.
         effects.urgent |= self.robots.crawl_delay().is_some();
         self.robots.hold_for(self.ready_at());
+        self.record.hindered = self.robots_out_of_reach().map(Box::new);
         if let Some(rules) = self.robots.rules().filter(|_| is_file) {
             effects.sitemaps = rules.sitemaps().to_vec();
         }

@@ -75,7 +75,7 @@ impl HostMachine {
         if until <= at {
             return None;
         }
-        let hindered = self.record.hindered.as_ref().filter(|hindered| hindered.retry_at == until);
+        let hindered = self.hindrance().filter(|hindered| hindered.retry_at == until);
         if let Some(hindered) = hindered {
             return Some(hindered.reason.clone());
         }

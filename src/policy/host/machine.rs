@@ -23,7 +23,7 @@ use crate::policy::exclusion::Exclusions;
 use crate::policy::robots::{LongUnreachable, RobotsState};
 use crate::policy::window::{Window, WindowRequest, WindowRows};
 use crate::types::{
-    Completion, DelaySource, Epoch, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
+    Completion, Epoch, Hindrance, HostCounts, HostId, HostKey, HostOverrides, HostRecord, Lease,
     LeaseId, Moment, Outcome, QueueEntry, Reason, ReservationsRecord, Timestamp, UrlId,
 };
 
@@ -156,11 +156,7 @@ impl HostMachine {
             None => (robots, Window::default()),
         };
         record.count_open(leases.iter());
-        let just_visited = opened_at + record.delay;
-        if !record.delay.is_zero() && record.next_allowed_at < just_visited {
-            record.next_allowed_at = just_visited;
-            record.set_by = DelaySource::Start;
-        }
+        record.visit_at(opened_at);
         let delay_kept = record.delay;
         let in_flight = leases.into_iter().map(|lease| (lease.id, Box::new(lease))).collect();
         let mut machine = Self {
@@ -317,9 +313,16 @@ impl HostMachine {
         clock.max(asked).max(robots).max(budget)
     }
 
-    /// When robots.txt is asked for again after we failed to.
+    /// When robots.txt is asked for again after we failed to; where the site did not give it, the
+    /// state of its robots.txt decides, by the settings in force.
     pub(super) fn hindered_until(&self) -> Option<Timestamp> {
-        self.record.hindered.as_ref().map(|hindrance| hindrance.retry_at)
+        self.hindrance().map(|hindrance| hindrance.retry_at)
+    }
+
+    /// Our own failure to ask for robots.txt.
+    pub(super) fn hindrance(&self) -> Option<&Hindrance> {
+        let hindrance = self.record.hindered.as_deref();
+        hindrance.filter(|one| !matches!(one.reason, Reason::RobotsUnreachable { .. }))
     }
 
     /// Robots that cannot be had and leave no good copy: nothing until the next try, or until they

@@ -16,7 +16,7 @@ use super::completing::is_ours;
 use super::effects::{Effects, Errand};
 use super::machine::{HostMachine, RobotsAsking};
 use crate::policy::change::Change;
-use crate::policy::robots::{Decision, RobotsState};
+use crate::policy::robots::Decision;
 use crate::policy::wishes::{Reservations, SiteWishes};
 use crate::types::{
     Completion, CrawlUrl, LeaseId, Moment, Outcome, ReservationsRecord, Timestamp, UsageWish,
@@ -81,19 +81,10 @@ impl HostMachine {
             Some(_) | None => Box::new(SiteWishesRead::new(text, product, reserved, is_cut)),
         };
         let path = url.path_and_query();
-        let mut usage = read.wishes.of(path, self.robots_said_at());
+        let mut usage = read.wishes.of(path, self.robots.said_at());
         usage.extend(read.reservations.of(path, reserved_at));
         self.site_wishes = Some(read);
         usage
-    }
-
-    /// When the copy in force came; nobody remembers that of one that serves on while robots.txt
-    /// is unreachable.
-    fn robots_said_at(&self) -> Option<Timestamp> {
-        match &self.robots {
-            RobotsState::Fresh { fetched_at, .. } => Some(*fetched_at),
-            RobotsState::Unfetched | RobotsState::Unreachable { .. } => None,
-        }
     }
 
     /// Whether reservations have to be asked for before a page departs at `at`. An answer from the

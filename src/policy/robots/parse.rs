@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::{names, names_everyone};
 use super::matching::{Pattern, canonical};
+use crate::policy::asked::wait;
 
 /// Bytes of a line that are read.
 const LINE_BYTES_MAX: usize = 32 * 1024;
@@ -462,8 +463,7 @@ impl RobotsParseHandler for Collector<'_> {
             self.delay_run.closed = true;
             return;
         }
-        let Some(delay) = (action == Key::CrawlDelay.name()).then(|| seconds(value)).flatten()
-        else {
+        let Some(delay) = (action == Key::CrawlDelay.name()).then(|| wait(value)).flatten() else {
             return;
         };
         self.delay_run.closed = true;
@@ -471,16 +471,6 @@ impl RobotsParseHandler for Collector<'_> {
             draft.crawl_delay = draft.crawl_delay.max(Some(delay));
         }
     }
-}
-
-/// Seconds, with decimals; `None` for anything else.
-fn seconds(number: &str) -> Option<Duration> {
-    if !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return None;
-    }
-    let seconds: f64 = number.parse().ok()?;
-    // F4: never cut down. Only what is beyond all numbers becomes the greatest there is.
-    Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 #[cfg(test)]

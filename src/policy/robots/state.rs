@@ -264,6 +264,15 @@ impl RobotsState {
         self.due_at().is_none_or(|at| now >= at) || self.answered_at() > Some(now)
     }
 
+    /// When the copy in force came; nobody remembers that of one that serves on while robots.txt
+    /// is unreachable.
+    pub fn said_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Fresh { fetched_at, .. } => Some(*fetched_at),
+            Self::Unfetched | Self::Unreachable { .. } => None,
+        }
+    }
+
     /// When the last answer came, or failed to.
     fn answered_at(&self) -> Option<Timestamp> {
         match self {

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::types::{
-    CrawlUrl, DelaySource, ExclusionRecord, HostId, HostKey, LeaseId, Outcome, QueueEntry,
-    UrlRecord, UrlVersion,
+    ArchivePointer, CrawlUrl, DelaySource, ExclusionRecord, Hindrance, HostId, HostKey, LeaseId,
+    Outcome, QueueEntry, UrlRecord, UrlVersion,
 };
 
-fn at(seconds: i64) -> Timestamp {
+pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_secs(1_767_225_600 + seconds)
 }
 
@@ -40,7 +40,7 @@ fn queued() -> Facts {
         exclusion: None,
         robots: Decision::Allow { line: Some(3) },
         allowed_by: Some("Allow: /x".to_owned()),
-        view: Some(UrlView { id: id(1), record: row, visit: None, lease: None }),
+        view: Some(UrlView { id: id(1), record: row, visit: None, lease: None, held: None }),
         host: Some(HostFacts {
             record,
             budget: 100,
@@ -50,6 +50,7 @@ fn queued() -> Facts {
         }),
         place: Some(Place { before: 3, found: true }),
         crawl: None,
+        site: SiteUsage::default(),
     }
 }
 
@@ -68,6 +69,15 @@ fn visited(facts: &mut Facts, status: UrlStatus) -> &mut VisitRecord {
         validators: None,
         reason: None,
     })
+}
+
+/// One that was fetched fifty seconds ago, and lies in the archive.
+pub(super) fn stored() -> Facts {
+    let mut facts = queued();
+    facts.place = None;
+    let pointer = ArchivePointer { file: "a".into(), offset: 1, length: 2 };
+    visited(&mut facts, UrlStatus::Fetched).archive = Some(pointer);
+    facts
 }
 
 fn host(facts: &mut Facts) -> &mut HostFacts {
@@ -102,7 +112,7 @@ fn hold(cases: &[Case]) {
     for Case(name, change, verdict, expected, said) in cases {
         let mut facts = queued();
         change(&mut facts);
-        let why = explain(&url(), &Judged::default(), &facts);
+        let why = explain(&url(), &Judged::default(), &facts, None);
         let wanted = (*verdict, expected.map(at));
         assert_eq!((why.verdict, why.expected_at), wanted, "{name}: {why:#?}");
         assert!(why.reason.contains(said), "{name}: {}", why.reason);
@@ -170,6 +180,12 @@ fn hindered(facts: &mut Facts) {
     host(facts).waits_for = Some(Reason::EgressRefused { address: "10.0.0.1".to_owned() });
 }
 
+fn hindered_at_rest(facts: &mut Facts) {
+    facts.robots = Decision::NeedsFetch;
+    let hindrance = Hindrance { retry_at: at(60), tries: 1, reason: Reason::WorkerDied };
+    host(facts).record.hindered = Some(Box::new(hindrance));
+}
+
 #[test]
 fn what_holds_a_url_says_when_it_ends_if_anybody_knows() {
     use Verdict::Waiting;
@@ -180,6 +196,7 @@ fn what_holds_a_url_says_when_it_ends_if_anybody_knows() {
         Case("asked", asked_to_wait, Waiting, Some(130), "the site asked to wait"),
         Case("day", |f| host(f).record.requests_today = 100, Waiting, Some(86_430), "used up"),
         Case("robots", robots_away, Waiting, None, "status 503"),
+        Case("our side, at rest", hindered_at_rest, Waiting, None, "the worker died"),
         Case("our side", hindered, Waiting, None, "10.0.0.1 may not be connected to"),
     ]);
 }
@@ -210,7 +227,7 @@ fn fetched_and_refused_by_now(facts: &mut Facts) {
 fn a_url_that_was_visited_says_how_and_when_again() {
     use Verdict::{Dead, Fetched, Waiting};
     hold(&[
-        Case("retry", retrying, Waiting, Some(30), "ended with timeout after 1 attempts"),
+        Case("retry", retrying, Waiting, Some(30), "ended with timeout after 1 attempt,"),
         Case("dead", dead, Dead, None, "given up after 5 attempts"),
         Case("fetched", fetched_before, Fetched, Some(500), "with status 200"),
         Case("refused", fetched_and_refused_by_now, Fetched, None, "with status 200"),
@@ -226,7 +243,7 @@ fn an_unknown_url_that_nothing_refuses_is_unknown() {
 #[test]
 fn the_steps_stand_in_their_order_and_say_what_they_looked_at() {
     let mut facts = queued();
-    let why = explain(&url(), &Judged::default(), &facts);
+    let why = explain(&url(), &Judged::default(), &facts, None);
     let names: Vec<&str> = why.trace.iter().map(|step| step.step.as_str()).collect();
     let wanted = [
         "normalise",
@@ -247,10 +264,10 @@ fn the_steps_stand_in_their_order_and_say_what_they_looked_at() {
     assert_eq!(step(&why, "budget").value.as_deref(), Some("5 of 100 requests today"));
     assert_eq!(step(&why, "queue_position").result, StepResult::Wait);
     let clock = step(&why, "host_clock");
-    assert_eq!(clock.rule.as_deref(), Some("10s between requests, set by the site's Crawl-delay"));
+    assert_eq!(clock.rule.as_deref(), Some("10 s between requests, set by the site's Crawl-delay"));
     facts.robots = disallowed();
     facts.exclusion = Some(excluded());
-    let why = explain(&url(), &Judged::default(), &facts);
+    let why = explain(&url(), &Judged::default(), &facts, None);
     assert_eq!(step(&why, "robots").rule.as_deref(), Some("line 7: Disallow: /x"));
     let exclusion = step(&why, "exclusion");
     assert_eq!(exclusion.rule.as_deref(), Some("host:a.test"));
@@ -259,16 +276,28 @@ fn the_steps_stand_in_their_order_and_say_what_they_looked_at() {
 }
 
 #[test]
+fn the_steps_of_a_stored_page_stand_behind_those_of_its_way() {
+    let facts = stored();
+    let page = Ok(PageAsks { directives: vec!["noindex".to_owned()], ..PageAsks::default() });
+    let why = explain(&url(), &Judged::default(), &facts, Some(&page));
+    let names: Vec<&str> = why.trace.iter().map(|step| step.step.as_str()).collect();
+    assert_eq!(names[8..], ["host_clock", "directives", "use", "use", "use"]);
+    assert_eq!(why.verdict, Verdict::Fetched, "they hold back no request");
+    assert_eq!(stored_page(&facts).map(|(_, at)| at), Some(at(-50)));
+    assert_eq!(stored_page(&queued()), None);
+}
+
+#[test]
 fn scope_and_traps_bind_only_what_is_not_known() {
     let mut facts = queued();
-    let why = explain(&url(), &out_of_scope(), &facts);
+    let why = explain(&url(), &out_of_scope(), &facts, None);
     assert_eq!((why.verdict, step(&why, "scope").result), (Verdict::Queued, StepResult::Pass));
     assert!(step(&why, "scope").reason.as_ref().unwrap().contains("admitted before"));
     (facts.view, facts.place) = (None, None);
-    let why = explain(&url(), &out_of_scope(), &facts);
+    let why = explain(&url(), &out_of_scope(), &facts, None);
     assert_eq!((why.verdict, step(&why, "scope").result), (Verdict::Refused, StepResult::Refuse));
     let trap = Judged { scope: None, trap: Some(Reason::Trap { rule: "deep".to_owned() }) };
-    let why = explain(&url(), &trap, &facts);
+    let why = explain(&url(), &trap, &facts, None);
     assert_eq!(
         (why.verdict, step(&why, "template").rule.as_deref()),
         (Verdict::Refused, Some("deep"))

@@ -113,14 +113,20 @@ fn crawl_delays_belong_to_their_own_agents() {
     );
     assert_eq!(delay("User-agent: *\nCrawl-delay: 2\nUser-agent: *\nCRAWL-DELAY : 3"), Some(3000));
     assert_eq!(delay("User-agent: *\nCrawl-delay: 2\nUser-agent: mehman\nDisallow: /"), None);
-    for junk in ["-1", "inf", "nan", "1e3", "10s", "1.2.1", "", ".", "soon"] {
+    for junk in ["-1", "inf", "nan", "10a", "1.2.1", "", ".", "soon", "1 year"] {
         assert_eq!(delay(&format!("User-agent: *\nCrawl-delay: {junk}")), None, "{junk}");
     }
     // What a site asks for is not cut down, be it a millennium.
     let asked = |seconds: &str| delay(&format!("User-agent: *\nCrawl-delay: {seconds}"));
     assert_eq!(asked("63072000"), Some(63_072_000_000));
     assert_eq!(asked("31536000000"), Some(31_536_000_000_000));
+    assert_eq!(asked("1e308"), Some(Duration::MAX.as_millis()));
     assert_eq!(asked(&"9".repeat(400)), Some(Duration::MAX.as_millis()));
+    for (written, millis) in
+        [("10s", 10_000), ("10 seconds # or so", 10_000), ("5 min", 300_000), ("0.0001", 1)]
+    {
+        assert_eq!(asked(written), Some(millis), "{written}");
+    }
 }
 
 #[test]
