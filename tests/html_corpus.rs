@@ -75,6 +75,7 @@ fn scanned<'a>(html: &'a str, meta_names: &[&str]) -> Scan<'a> {
     let options = ScanOptions {
         links_max: 1000,
         text_bytes_max: 1 << 20,
+        references_bytes_max: usize::MAX,
         meta_names,
         measures_depth: false,
         is_xml: false,
@@ -234,7 +235,7 @@ fn page_level_rules_are_obeyed() {
 fn labels_name_the_standards_encodings() {
     let labels: Value = serde_json::from_slice(&file("encoding_labels.json")).unwrap();
     for (label, expected) in labels["labels"].as_object().unwrap() {
-        let text = to_text(b"", Some(label), true);
+        let text = to_text(b"", Some(label), true, usize::MAX);
         let name = text.encoding.name();
         assert!(name.eq_ignore_ascii_case(expected.as_str().unwrap()), "{label} {name}");
     }
@@ -249,7 +250,7 @@ fn declared_encodings_are_found() {
         // The cases also describe a tree builder that finds a declaration after the prescan; no
         // crawler reads a page twice for that, so only what the prescan finds must be right.
         if encoding_rs::Encoding::for_bom(&body).is_some() {
-            let name = to_text(&body, None, true).encoding.name();
+            let name = to_text(&body, None, true, usize::MAX).encoding.name();
             assert!(name.eq_ignore_ascii_case(expected), "{case}");
             continue;
         }
@@ -327,7 +328,7 @@ fn bodies_decode_to_the_text_expected() {
         let mime = case["content_type"].as_str().and_then(Mime::parse);
         let charset = mime.and_then(|mime| mime.charset);
         let body = base64(case["body_b64"].as_str().unwrap());
-        let text = to_text(&body, charset.as_deref(), true);
+        let text = to_text(&body, charset.as_deref(), true, usize::MAX);
         assert_eq!(text.text, expected, "{case}");
     }
 }

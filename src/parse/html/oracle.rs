@@ -71,6 +71,7 @@ fn by_scan(html: &str) -> (Vec<(LinkKind, String)>, String, Option<String>) {
     let options = ScanOptions {
         links_max: 10_000,
         text_bytes_max: 1 << 20,
+        references_bytes_max: usize::MAX,
         meta_names: &[],
         measures_depth: false,
         is_xml: false,

@@ -80,6 +80,11 @@ impl TextSink {
         self.text.push_str(chunk.get(..end).unwrap_or_default());
     }
 
+    /// Nothing more is taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.cut
+    }
+
     /// The text, and whether it was cut.
     pub(super) fn finish(self) -> (String, bool) {
         (self.text, self.cut)
