@@ -259,9 +259,9 @@ impl<'a> Scanner<'a, '_> {
         if matches!(tag, Tag::Plaintext | Tag::Xmp) {
             self.show_verbatim(start, end);
         } else if tag == Tag::Textarea {
-            self.show(start, end);
+            self.show_in(start, end, Place::Contained);
         } else if tag == Tag::Title && self.scan.title.is_none() && self.hidden == 0 {
-            let title = entities::decode(head(self.slice(start, end)), Place::Text);
+            let title = entities::decode(head(self.slice(start, end)), Place::Contained);
             self.scan.title = Some(fold(&title, FIELD_BYTES_MAX).0);
         }
         end
@@ -377,14 +377,24 @@ impl<'a> Scanner<'a, '_> {
 
     /// Shows text, character references decoded.
     fn show(&mut self, start: usize, end: usize) {
+        let place = if self.is_foreign() { Place::Contained } else { Place::Text };
+        self.show_in(start, end, place);
+    }
+
+    fn show_in(&mut self, start: usize, end: usize, place: Place) {
         if self.hidden == 0 && !self.muted && !self.sink.is_full() {
-            self.sink.push(&entities::decode(self.slice(start, end), Place::Text));
+            self.sink.push(&entities::decode(self.slice(start, end), place));
         }
     }
 
     fn show_verbatim(&mut self, start: usize, end: usize) {
-        if self.hidden == 0 && !self.muted {
-            self.sink.push(self.slice(start, end));
+        if self.hidden == 0 && !self.muted && !self.sink.is_full() {
+            let mut pieces = self.slice(start, end).split('\0');
+            self.sink.push(pieces.next().unwrap_or_default());
+            for piece in pieces {
+                self.sink.push("\u{fffd}");
+                self.sink.push(piece);
+            }
         }
     }
 
