@@ -1,7 +1,8 @@
 //! Bytes to text: the encoding as the HTML and Encoding standards find it (P1).
 //!
 //! Order: byte order mark, the charset of Content-Type, what the first 1,024 bytes declare, then a
-//! check for UTF-8; only what is none of these goes to a detector, and of that only 4 KiB.
+//! check for UTF-8, then what later bytes declare; only what is none of these goes to a detector, and
+//! of that only 4 KiB.
 
 use std::borrow::Cow;
 
@@ -69,10 +70,7 @@ pub fn to_text<'b>(
     let rest = declared.map_or(body, |(rest, ..)| rest);
     let (encoding, source, as_it_is) = match declared {
         Some((_, encoding, source)) => (encoding, source, plain(rest, encoding)),
-        None => match simdutf8::basic::from_utf8(rest) {
-            Ok(text) => (UTF_8, CharsetSource::ValidUtf8, Some(text)),
-            Err(_) => (detect(rest), CharsetSource::Detected, None),
-        },
+        None => undeclared(rest, declares),
     };
     let (text, is_cut) = match as_it_is {
         Some(text) => (Cow::Borrowed(text), false),
@@ -99,6 +97,17 @@ fn declared<'b>(
     }
     let encoding = declares.then(|| prescan(body)).flatten()?;
     Some((body, encoding, CharsetSource::Declared))
+}
+
+/// How a body that declares nothing in time is to be read, and the text where it is UTF-8.
+fn undeclared(body: &[u8], declares: bool) -> (&'static Encoding, CharsetSource, Option<&str>) {
+    let text = simdutf8::basic::from_utf8(body).ok();
+    let may_be_another = declares && text.is_none_or(str::is_ascii);
+    match (text, may_be_another.then(|| prescan::late(body)).flatten()) {
+        (_, Some(encoding)) => (encoding, CharsetSource::Declared, plain(body, encoding)),
+        (Some(text), None) => (UTF_8, CharsetSource::ValidUtf8, Some(text)),
+        (None, None) => (detect(body), CharsetSource::Detected, None),
+    }
 }
 
 /// A body that is the same in UTF-8.
