@@ -414,7 +414,8 @@ fn page(url: &str, content_type: &str, body: Bytes) -> anyhow::Result<Page> {
 
 /// The same page as a server sends it that does not compress.
 fn uncompressed(page: &Page) -> Page {
-    let body = decode(&page.headers, &page.body, &Limits::default().decode).bytes;
+    let limits = Limits::default();
+    let body = decode(&page.headers, &page.body, &limits.decode, limits.memory).bytes;
     let kept = page.headers.iter().filter(|(name, _)| name != "content-encoding");
     Page { url: page.url.clone(), headers: kept.cloned().collect(), body }
 }

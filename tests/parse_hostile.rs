@@ -6,136 +6,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::Mutex;
 
 use bytes::Bytes;
+use mehman::parse::Limits;
 use mehman::parse::decode::DecodeLimits;
 use mehman::parse::memory::Memory;
 use mehman::parse::select::Extractor;
-use mehman::parse::{Input, Limits, Parsed, parse};
-use mehman::types::{CrawlUrl, Headers};
-use peak_alloc::PeakAlloc;
 
-#[global_allocator]
-static ALLOCATOR: PeakAlloc = PeakAlloc;
+#[path = "support/document.rs"]
+mod document;
 
-/// One document at a time: the allocator counts for all threads together.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// `parse.max_memory` of these tests.
-const MEMORY: usize = 32 << 20;
-/// More than the share of a decoded body.
-const LARGE: usize = 9 << 20;
-
-fn limits() -> Limits {
-    Limits {
-        memory: Memory::new(MEMORY),
-        decode: DecodeLimits { decoded_bytes_max: 20 << 20, ratio_max: 1 << 20 },
-        ..Limits::default()
-    }
-}
-
-fn gzip(body: &[u8]) -> Bytes {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(body).unwrap();
-    encoder.finish().unwrap().into()
-}
-
-/// A document, and how it is read.
-struct Case<'c> {
-    url: &'c str,
-    content_type: &'c str,
-    coding: &'c str,
-    extractors: &'c [Extractor],
-    limits: Limits,
-    /// The time is up when it was asked for so often.
-    asks_max: usize,
-}
-
-impl Default for Case<'_> {
-    fn default() -> Self {
-        Self {
-            url: "http://a.example/dir/page",
-            content_type: "text/html",
-            coding: "gzip",
-            extractors: &[],
-            limits: limits(),
-            asks_max: usize::MAX,
-        }
-    }
-}
-
-/// What a document gave, and the most memory that was held for it.
-struct Done {
-    parsed: Parsed,
-    peak: usize,
-}
-
-impl Done {
-    /// The words of its reasons.
-    fn reasons(&self) -> Vec<String> {
-        self.parsed.reasons.iter().map(ToString::to_string).collect()
-    }
-
-    fn urls(&self) -> Vec<&str> {
-        self.parsed.links.iter().map(|link| link.url).collect()
-    }
-}
-
-impl Case<'_> {
-    /// Parses, and makes what goes on to the record and to discovery.
-    fn run(&self, received: Bytes) -> Done {
-        let header = |name: &str, value: &str| (name.to_owned(), Bytes::from(value.to_owned()));
-        let headers: Headers = vec![
-            header("Content-Type", self.content_type),
-            header("Content-Encoding", self.coding),
-        ];
-        let url = CrawlUrl::parse(self.url).unwrap();
-        let asked = Cell::new(0);
-        let out_of_time = || {
-            asked.set(asked.get() + 1);
-            asked.get() > self.asks_max
-        };
-        let input = Input {
-            url: &url,
-            headers: &headers,
-            body: &received,
-            product: "mehman",
-            extractors: self.extractors,
-            out_of_time: &out_of_time,
-        };
-        let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let before = ALLOCATOR.current_usage();
-        ALLOCATOR.reset_peak_usage();
-        let parsed = parse(&input, &self.limits);
-        let record = parsed.links.to_record();
-        let followed: Vec<_> =
-            parsed.links.iter().filter_map(|link| CrawlUrl::parse(link.url).ok()).collect();
-        let peak = ALLOCATOR.peak_usage() - before;
-        drop((record, followed));
-        Done { parsed, peak }
-    }
-
-    /// The same for a body that is packed on its way, so that it counts as decoded.
-    fn read(&self, body: impl AsRef<[u8]>) -> Done {
-        let done = self.run(gzip(body.as_ref()));
-        let begin = String::from_utf8_lossy(body.as_ref().get(..60).unwrap_or(body.as_ref()));
-        assert!(done.peak <= MEMORY, "{} bytes for {begin}", done.peak);
-        done
-    }
-}
-
-fn page(body: impl AsRef<[u8]>) -> Done {
-    Case::default().read(body)
-}
-
-/// `unit` as often as fills `length` bytes.
-fn fill(unit: &str, length: usize) -> String {
-    unit.repeat(length / unit.len())
-}
+use document::{Case, LARGE, MEMORY, begin, fill, gzip, limits, page};
 
 const BEFORE: &str = "<title>t</title><a href=/before>x</a>";
 const FIRST: &str = "http://a.example/before";
@@ -221,7 +104,7 @@ fn attributes_are_read_once_however_many_and_however_long() {
     ] {
         let done = page(format!("<a href=/before>x</a>{markup}"));
         let reasons = done.reasons();
-        let shown = &markup[..20];
+        let shown = begin(&markup);
         assert_eq!(done.urls().first(), Some(&FIRST), "{shown}");
         match reason {
             Some(reason) => assert!(reasons.iter().any(|r| r.contains(reason)), "{reasons:?}"),
@@ -438,7 +321,7 @@ fn extractors_cost_a_bounded_tree_and_the_time_that_is_left() {
         (format!("<p {}>", fill(" a=b", 10_000)), "1000 attributes"),
     ] {
         let done = Case { extractors: &selectors, ..Case::default() }.read(&body);
-        let shown = &body[..20];
+        let shown = begin(&body);
         let found = done.reasons().into_iter().find(|found| found.contains("extract"));
         match found {
             Some(found) => assert!(found.contains(reason) && !reason.is_empty(), "{shown} {found}"),
@@ -512,7 +395,7 @@ fn lists_of_urls_are_read_within_the_same_bounds() {
         ("text/plain", fill("http://a.example/x\n", LARGE / 2), ""),
     ] {
         let done = Case { content_type, ..sitemap }.read(&body);
-        let shown = &body[..20];
+        let shown = begin(&body);
         match reason {
             "" => assert_eq!(done.reasons(), Vec::<String>::new(), "{shown}"),
             _ => assert!(done.reasons()[0].contains(reason), "{shown} {:?}", done.reasons()),

@@ -1,4 +1,5 @@
-//! `docs/robots.md` names for each of its rows the tests that hold it: they are there.
+//! `docs/robots.md` and `docs/parsing.md` name for each of their rows the tests that hold it: they
+//! are there.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
 
@@ -66,15 +67,17 @@ fn is_there(test: &str) -> bool {
 
 #[test]
 fn every_row_names_tests_that_are_there() {
-    let rows = rows("docs/robots.md");
-    assert!(rows.len() > 100, "the scan finds no rows: {}", rows.len());
     let mut missing = Vec::new();
-    for row in &rows {
-        let tests = names(row.last().unwrap());
-        if tests.is_empty() {
-            missing.push(format!("{}: no test", row[0]));
+    for (document, least) in [("docs/robots.md", 100), ("docs/parsing.md", 40)] {
+        let rows = rows(document);
+        assert!(rows.len() > least, "{document}: the scan finds no rows: {}", rows.len());
+        for row in &rows {
+            let tests = names(row.last().unwrap());
+            if tests.is_empty() {
+                missing.push(format!("{document}: {}: no test", row[0]));
+            }
+            missing.extend(tests.into_iter().filter(|test| !is_there(test)).map(str::to_owned));
         }
-        missing.extend(tests.into_iter().filter(|test| !is_there(test)).map(str::to_owned));
     }
     assert_eq!(missing, Vec::<String>::new());
 }

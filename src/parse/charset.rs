@@ -1,8 +1,8 @@
 //! Bytes to text: the encoding as the HTML and Encoding standards find it (P1).
 //!
 //! Order: byte order mark, the charset of Content-Type, what the first 1,024 bytes declare, then a
-//! check for UTF-8, then what later bytes declare; only what is none of these goes to a detector, and
-//! of that only 4 KiB.
+//! check for UTF-8, then what later bytes declare; only what is none of these goes to a detector,
+//! and of that only 4 KiB.
 
 use std::borrow::Cow;
 

@@ -22,7 +22,7 @@ use super::sitemap::{
 use crate::types::{CrawlUrl, Headers, Reason};
 
 /// The version of the parser: higher when the same bytes give other links, text or fingerprints.
-pub const PARSER_VERSION: u32 = 3;
+pub const PARSER_VERSION: u32 = 4;
 
 /// What one document may cost (P2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,10 +57,19 @@ fn detection_works_behind_a_long_head_and_on_cut_bodies() {
     assert_eq!(to_text(cut.get(..cut.len() - 1).unwrap(), None, true, usize::MAX).encoding, UTF_8);
 }
 
+/// Browsers read the page anew, whatever they took it for before; we do where it is no UTF-8.
 #[test]
-fn declarations_beyond_the_prescan_do_not_count() {
-    let far = [vec![b' '; 1024], b"<meta charset=koi8-r>\xc1".to_vec()].concat();
-    assert_ne!(to_text(&far, None, true, usize::MAX).encoding, KOI8_R);
+fn declarations_beyond_the_prescan_count_where_nothing_else_is_certain() {
+    let far = |length: usize, rest: &[u8]| {
+        let body = [&vec![b' '; length][..], b"<meta charset=koi8-r>", rest].concat();
+        to_text(&body, None, true, usize::MAX).encoding
+    };
+    assert_eq!(prescan(&[&[b' '; 1024][..], b"<meta charset=koi8-r>"].concat()), None);
+    assert_eq!((far(1024, b"\xc1"), far(1024, b"")), (KOI8_R, KOI8_R));
+    assert_eq!(far(1024, "é".as_bytes()), UTF_8);
+    assert_ne!(far(64 << 10, b"\xc1"), KOI8_R);
+    let escapes = [&[b' '; 1024][..], b"<meta charset=iso-2022-jp>\x1b$B%F%9%H\x1b(B"].concat();
+    assert!(to_text(&escapes, None, true, usize::MAX).text.ends_with("テスト"));
     let japanese = b"<meta http-equiv=Content-Type content='text/html; charset=Shift_JIS'>";
     assert_eq!(prescan(japanese), Some(SHIFT_JIS));
     let second = b"<meta content='charset=big5'><meta charset=iso-8859-2>";

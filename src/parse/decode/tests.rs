@@ -118,6 +118,22 @@ fn bombs_stop_at_the_limit_that_comes_first() {
 }
 
 #[test]
+fn what_is_no_coding_is_passed_over() {
+    for value in ["none", "utf-8", "UTF8", "binary", "iso-8859-1, 8bit", "identity"] {
+        assert_eq!(run(&[value], &b"page"[..]), (b"page".to_vec(), None), "{value}");
+    }
+    assert_eq!(run(&["none, gzip"], gzip(b"page")), (b"page".to_vec(), None));
+}
+
+/// The first two bytes of a stored block may look like the header of zlib.
+#[test]
+fn raw_deflate_that_looks_like_zlib_is_raw() {
+    let body = [0x78, 1, 0, 0xfe, 0xff, b'a', 1, 2, 0, 0xfd, 0xff, b'b', b'c'];
+    assert!(is_zlib(&body));
+    assert_eq!(run(&["deflate"], body.to_vec()), (b"abc".to_vec(), None));
+}
+
+#[test]
 fn unknown_and_many_codings_are_refused() {
     for value in ["compress", "gzip, sdch", "gzip, gzip, gzip, gzip"] {
         let (bytes, reason) = run(&[value], gzip(b"x"));

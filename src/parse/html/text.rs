@@ -69,6 +69,7 @@ impl TextSink {
         }
         let fits = chunk.get(..chunk.floor_char_boundary(room)).unwrap_or_default();
         self.cut = fits.len() < chunk.len();
+        let fits = if self.cut { fits.trim_end_matches(' ') } else { fits };
         if fits.is_empty() {
             return;
         }

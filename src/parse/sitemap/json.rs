@@ -1,5 +1,5 @@
-//! JSON Feed, versions 1 and 1.1. Its items are taken one by one as they are read, so that a feed of
-//! millions of empty ones costs no memory (P2).
+//! JSON Feed, versions 1 and 1.1. Its items are taken one by one as they are read, so that a feed
+//! of millions of empty ones costs no memory (P2).
 
 use std::fmt;
 
