@@ -183,12 +183,15 @@ fn measure(page: &Page, held: &mut Held) -> Costs {
     let limits = Limits::default();
     let never = || false;
     timed(&mut costs[0], || sha1::Sha1::digest(&page.body));
-    let decoded = timed(&mut costs[1], || decode(&page.headers, &page.body, &limits.decode));
+    let decoded =
+        timed(&mut costs[1], || decode(&page.headers, &page.body, &limits.decode, limits.memory));
     let charset = Mime::of_response(&page.headers).and_then(|mime| mime.charset);
-    let read = timed(&mut costs[2], || to_text(&decoded.bytes, charset.as_deref(), true));
+    let read =
+        timed(&mut costs[2], || to_text(&decoded.bytes, charset.as_deref(), true, usize::MAX));
     let options = ScanOptions {
         links_max: limits.links_max,
         text_bytes_max: limits.text_bytes_max,
+        references_bytes_max: usize::MAX,
         meta_names: &["robots", "mehman"],
         measures_depth: false,
         is_xml: false,
@@ -197,7 +200,7 @@ fn measure(page: &Page, held: &mut Held) -> Costs {
     let found = timed(&mut costs[3], || scan(&read.text, &options));
     timed(&mut costs[4], || {
         let base = Base::new(page.url.as_url(), found.base_href.as_deref(), read.encoding);
-        resolve_links(&found.links, &found.text, &base, &never)
+        resolve_links(&found.links, &found.text, &base, usize::MAX, &never)
     });
     timed(&mut costs[5], || fingerprints(&found.text));
     timed(&mut costs[6], || blake3::hash(&decoded.bytes));
@@ -412,7 +415,8 @@ fn page(url: &str, content_type: &str, body: Bytes) -> anyhow::Result<Page> {
 
 /// The same page as a server sends it that does not compress.
 fn uncompressed(page: &Page) -> Page {
-    let body = decode(&page.headers, &page.body, &Limits::default().decode).bytes;
+    let limits = Limits::default();
+    let body = decode(&page.headers, &page.body, &limits.decode, limits.memory).bytes;
     let kept = page.headers.iter().filter(|(name, _)| name != "content-encoding");
     Page { url: page.url.clone(), headers: kept.cloned().collect(), body }
 }

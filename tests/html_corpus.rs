@@ -1,24 +1,30 @@
 //! The parse stage against the corpora in `tests/data/html` (P1, R4); their sources stand there.
 //!
-//! Where a case shows another crawler's choice rather than the standard's, it is listed with why.
+//! Every vector that says something of what we claim is run. Where ours is another, it stands in
+//! `docs/html-disagreements.md` with both and the reason.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-use std::path::Path;
-
 use bytes::Bytes;
-use mehman::parse::charset::{prescan, to_text};
-use mehman::parse::html::entities::{Place, decode};
-use mehman::parse::html::{Scan, ScanOptions, candidates, fold, parse_refresh, scan};
+use mehman::parse::charset::to_text;
+use mehman::parse::html::{Scan, ScanOptions, candidates, parse_refresh, scan};
 use mehman::parse::mime::Mime;
 use mehman::parse::robots_meta::page_wishes;
 use mehman::parse::{Input, Limits, Parsed, parse};
 use mehman::types::{CrawlUrl, Headers, LinkKind};
 use serde_json::Value;
 
+#[path = "support/disagreements.rs"]
+mod disagreements;
+
+use disagreements::{Vector, agree};
+
+const LIST: &str = "docs/html-disagreements.md";
+/// What both sides say of what is not there.
+const NONE: &str = "none";
+
 fn file(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/html").join(name);
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    disagreements::read(&format!("tests/data/html/{name}"))
 }
 
 fn cases(name: &str) -> Vec<Value> {
@@ -75,6 +81,7 @@ fn scanned<'a>(html: &'a str, meta_names: &[&str]) -> Scan<'a> {
     let options = ScanOptions {
         links_max: 1000,
         text_bytes_max: 1 << 20,
+        references_bytes_max: usize::MAX,
         meta_names,
         measures_depth: false,
         is_xml: false,
@@ -90,27 +97,27 @@ fn normal(base: &str, url: &str) -> String {
     url.into()
 }
 
+/// The body of a case as text, to be told from others by.
+fn label(case: &Value) -> String {
+    let body = html(case).unwrap_or_default();
+    String::from_utf8_lossy(&body).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn or_none(text: Option<impl Into<String>>) -> String {
+    text.map_or_else(|| NONE.to_owned(), Into::into)
+}
+
 #[test]
 fn links_are_those_of_other_crawlers() {
-    let mut checked = 0;
+    let mut vectors = Vec::new();
     for case in cases("links.json") {
         let Some(expected) = case["links"].as_array() else { continue };
-        let note = case["note"].as_str().unwrap();
-        // URLs in og: metas, in comments and in data- attributes are no links of the page; what a
-        // page says about following is policy's to obey, its links are recorded all the same.
-        let is_other_choice = ["URLs in meta content", "HER-1998", "lazy loading"]
-            .iter()
-            .any(|start| note.starts_with(start))
-            || note == "meta robots nofollow: no links";
         let body = match case["file"].as_str() {
             Some(name) if name.starts_with("files/scrapy") => file(name),
+            // The pages of wpull's tests are under a licence of their own, and not here.
             Some(_) => continue,
             None => html(&case).unwrap(),
         };
-        if is_other_choice {
-            continue;
-        }
-        checked += 1;
         let base = case["base"].as_str().unwrap();
         let content_type = match case["charset"].as_str() {
             Some(charset) => format!("text/html; charset={charset}"),
@@ -131,23 +138,25 @@ fn links_are_those_of_other_crawlers() {
         found.dedup();
         expected.sort();
         expected.dedup();
-        assert_eq!(found, expected, "{case}");
+        let note = case["note"].as_str().unwrap();
+        vectors.push(Vector::new(
+            format!("{note}: {}", label(&case)),
+            found.join(" "),
+            expected.join(" "),
+        ));
     }
-    assert!(checked > 30, "{checked}");
+    agree(LIST, "links", &vectors);
 }
 
 #[test]
 fn the_base_is_the_first_usable_one() {
+    let mut vectors = Vec::new();
     for case in cases("base_href.json") {
         let body = html(&case).unwrap();
         let base = case["base"].as_str().filter(|base| !base.is_empty());
         let expected = case["expected_base"].as_str().filter(|base| !base.is_empty());
         let base = base.unwrap_or("http://none.example/");
         let expected = normal(expected.unwrap_or(base), "x");
-        // Without scripting, noscript is markup, and browsers take the base in it.
-        if String::from_utf8_lossy(&body).contains("<noscript") {
-            continue;
-        }
         let (charset, body) = match case["charset"].as_str() {
             Some("latin-1") => {
                 let text = String::from_utf8(body).unwrap();
@@ -158,60 +167,59 @@ fn the_base_is_the_first_usable_one() {
         // A link in front finds the base too, and is there when a comment swallows the rest.
         let page = [b"<a href=x></a>".as_slice(), &body].concat();
         let parsed = read(base, &page, &format!("text/html; charset={charset}"), "mehman");
-        assert_eq!(parsed.links.iter().next().unwrap().url, expected, "{case}");
+        let found = parsed.links.iter().next().unwrap().url.to_owned();
+        vectors.push(Vector::new(label(&case), found, expected));
     }
+    agree(LIST, "base_href", &vectors);
 }
 
+/// The vectors say which candidate a browser takes: it must be among ours.
 #[test]
 fn srcset_gives_what_browsers_may_choose() {
+    let mut vectors = Vec::new();
     for case in cases("srcset.json") {
         let (srcset, chosen) = (case["srcset"].as_str().unwrap(), case["chosen"].as_str().unwrap());
-        // Transcribed with a control character that the original does not check this way.
-        if srcset == "data:,a 1\u{1}w" {
-            continue;
-        }
         let found: Vec<&str> = candidates(srcset).collect();
-        match chosen {
-            "" => assert!(found.is_empty(), "{srcset:?} {found:?}"),
-            _ => assert!(found.contains(&chosen), "{srcset:?} {found:?}"),
-        }
+        let ours = if found.contains(&chosen) { chosen.to_owned() } else { found.join(" ") };
+        vectors.push(Vector::new(srcset, ours, chosen));
     }
+    agree(LIST, "srcset", &vectors);
 }
 
 #[test]
 fn refresh_is_read_by_the_standards_steps() {
+    let mut vectors = Vec::new();
     for case in cases("meta_refresh.json") {
         let url = case["url"].as_str();
         if let Some(content) = case["content"].as_str() {
+            let show = |(delay, url): (u64, String)| format!("{delay} {url}");
             let found = parse_refresh(content)
                 .map(|(delay, url)| (delay, url.replace(['\t', '\n', '\r'], "")));
             let expected = case["delay"].as_u64().zip(url.map(str::to_owned));
-            assert_eq!(found, expected, "{case}");
+            vectors.push(Vector::new(
+                content,
+                or_none(found.map(show)),
+                or_none(expected.map(show)),
+            ));
             continue;
         }
         let Some(body) = html(&case) else { continue };
-        let text = String::from_utf8_lossy(&body);
-        // w3lib reads a tag that never ends, and can be told to look into scripts.
-        let told = text.contains("<noscript") || case["note"] == "test_inside_script";
-        if !text.trim_end().ends_with('>') || told {
-            continue;
-        }
         let charset = case["charset"].as_str().unwrap_or("utf-8");
         let base = case["base"].as_str().unwrap();
         let parsed = read(base, &body, &format!("text/html; charset={charset}"), "mehman");
         let link = parsed.links.iter().find(|link| link.kind == LinkKind::MetaRefresh);
         let expected = url.map(|url| normal(base, url));
-        assert_eq!(link.map(|link| link.url.to_owned()), expected, "{case}");
+        let note = case["note"].as_str().unwrap();
+        let label = format!("{note}: {}", label(&case));
+        vectors.push(Vector::new(label, or_none(link.map(|link| link.url)), or_none(expected)));
     }
+    agree(LIST, "meta_refresh", &vectors);
 }
 
 #[test]
 fn page_level_rules_are_obeyed() {
+    let mut vectors = Vec::new();
     for case in cases("meta_robots.json") {
-        // One crawler lets its own name lift what is said to all; we add the rules up.
-        if case["policy"] == true && case["agent"] == "marginalia-search" {
-            continue;
-        }
         let agent = case["agent"].as_str().unwrap();
         let text = case["html"].as_str().unwrap();
         let metas = scanned(text, &["robots", agent]).metas;
@@ -224,17 +232,19 @@ fn page_level_rules_are_obeyed() {
         let wishes = page_wishes(&headers(&tags), &metas, agent);
         for (name, found) in [("noindex", wishes.noindex), ("nofollow", wishes.nofollow)] {
             if let Some(expected) = case[name].as_bool() {
-                assert_eq!(found, expected, "{name} {case}");
+                let label = format!("{name} for {agent}: {} {:?}", label(&case), tags);
+                vectors.push(Vector::new(label, found.to_string(), expected.to_string()));
             }
         }
     }
+    agree(LIST, "meta_robots", &vectors);
 }
 
 #[test]
 fn labels_name_the_standards_encodings() {
     let labels: Value = serde_json::from_slice(&file("encoding_labels.json")).unwrap();
     for (label, expected) in labels["labels"].as_object().unwrap() {
-        let text = to_text(b"", Some(label), true);
+        let text = to_text(b"", Some(label), true, usize::MAX);
         let name = text.encoding.name();
         assert!(name.eq_ignore_ascii_case(expected.as_str().unwrap()), "{label} {name}");
     }
@@ -242,30 +252,29 @@ fn labels_name_the_standards_encodings() {
 
 #[test]
 fn declared_encodings_are_found() {
-    let mut by_declaration = 0;
+    let mut vectors = Vec::new();
     for case in cases("encoding_sniff.json") {
         let body = base64(case["data_b64"].as_str().unwrap());
-        let expected = case["encoding"].as_str().unwrap();
-        // The cases also describe a tree builder that finds a declaration after the prescan; no
-        // crawler reads a page twice for that, so only what the prescan finds must be right.
-        if encoding_rs::Encoding::for_bom(&body).is_some() {
-            let name = to_text(&body, None, true).encoding.name();
-            assert!(name.eq_ignore_ascii_case(expected), "{case}");
-            continue;
-        }
-        match prescan(&body) {
-            Some(found) => {
-                by_declaration += 1;
-                assert!(found.name().eq_ignore_ascii_case(expected), "{found:?} {case}");
-            }
-            None => {
-                let text = String::from_utf8_lossy(&body);
-                let late = expected != "windows-1252";
-                assert!(!late || body.len() > 1024 || text.contains("<script"), "{case} {text}");
-            }
-        }
+        let found = to_text(&body, None, true, usize::MAX).encoding.name().to_ascii_lowercase();
+        let expected = case["encoding"].as_str().unwrap().to_ascii_lowercase();
+        // Nothing is declared and all is ASCII: the same text by any of the two names.
+        let is_same = expected == "windows-1252" && found == "utf-8" && body.is_ascii();
+        let found = if is_same { expected.clone() } else { found };
+        let text = String::from_utf8_lossy(&body).split_whitespace().collect::<Vec<_>>().join(" ");
+        vectors.push(Vector::new(text, found, expected));
     }
-    assert!(by_declaration > 30, "{by_declaration}");
+    agree(LIST, "encoding_sniff", &vectors);
+}
+
+/// The name of the encoding that a label means.
+fn encoding(label: Option<&str>) -> String {
+    let encoding = label.and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
+    or_none(encoding.map(encoding_rs::Encoding::name)).to_ascii_lowercase()
+}
+
+fn type_and_encoding(mime: Option<&Mime>) -> String {
+    let charset = mime.and_then(|mime| mime.charset.as_deref());
+    format!("{} {}", or_none(mime.map(|mime| mime.essence.as_str())), encoding(charset))
 }
 
 #[test]
@@ -274,50 +283,52 @@ fn content_types_are_read_by_the_standard() {
         let pairs: Vec<_> = values.iter().map(|value| ("Content-Type", *value)).collect();
         Mime::of_response(&headers(&pairs))
     };
-    let encoding = |mime: &Option<Mime>| {
-        let label = mime.as_ref()?.charset.clone()?;
-        Some(encoding_rs::Encoding::for_label(label.as_bytes())?.name().to_ascii_lowercase())
+    let expected = |output: &Value, charset: &Value| {
+        let essence = output.as_str().and_then(|output| output.split(';').next());
+        let charset = or_none(charset.as_str()).to_ascii_lowercase();
+        format!("{} {charset}", or_none(essence))
     };
-    let lower = |value: &Value| value.as_str().map(str::to_ascii_lowercase);
+    let mut vectors = Vec::new();
     for case in cases("wpt-content-types.json") {
         let values: Vec<&str> =
             case["input"].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
         let joined = values.join(", ");
-        let expected = case["mimeType"].as_str().unwrap().split(';').next();
         for values in [values, vec![joined.as_str()]] {
-            let mime = of(&values);
-            assert_eq!(mime.as_ref().map(|mime| mime.essence.as_str()), expected, "{case}");
-            assert_eq!(encoding(&mime), lower(&case["encoding"]), "{case}");
+            let theirs = expected(&case["mimeType"], &case["encoding"]);
+            vectors.push(Vector::new(
+                values.join(" + "),
+                type_and_encoding(of(&values).as_ref()),
+                theirs,
+            ));
         }
     }
+    agree(LIST, "content-types", &vectors);
+    let mut vectors = Vec::new();
     for case in cases("wpt-mime-types.json").iter().filter(|case| case.is_object()) {
         let input = case["input"].as_str().unwrap();
-        let mime = Mime::parse(input);
-        let essence = case["output"].as_str().and_then(|output| output.split(';').next());
-        assert_eq!(mime.as_ref().map(|mime| mime.essence.as_str()), essence, "{case}");
-        assert_eq!(encoding(&mime), lower(&case["encoding"]), "{case}");
+        let theirs = expected(&case["output"], &case["encoding"]);
+        vectors.push(Vector::new(input, type_and_encoding(Mime::parse(input).as_ref()), theirs));
     }
+    agree(LIST, "mime-types", &vectors);
+    let mut vectors = Vec::new();
+    for case in cases("wpt-generated-mime-types.json").iter().filter(|case| case.is_object()) {
+        let input = case["input"].as_str().unwrap();
+        let essence = case["output"].as_str().and_then(|output| output.split(';').next());
+        let found = Mime::parse(input).map(|mime| mime.essence);
+        vectors.push(Vector::new(input, or_none(found), or_none(essence)));
+    }
+    agree(LIST, "generated-mime-types", &vectors);
+    let mut vectors = Vec::new();
     for case in cases("http_charset.json") {
         let input = case["content_type"].as_str().unwrap();
-        let expected = case["charset"].as_str();
-        // The standard reads on where w3lib gives up, wants a type first, and takes the last.
-        let is_other_choice = [
-            "charset=\"\"",
-            "; charset= \"",
-            "\"utf-8",
-            "utf-8\"",
-            "Content-Type:",
-            "foo=bar;",
-            ", text/plain",
-        ]
-        .iter()
-        .any(|part| input.contains(part));
-        if !is_other_choice {
-            let found = of(&[input.trim()]).and_then(|mime| mime.charset);
-            let label = |name: &str| encoding_rs::Encoding::for_label(name.as_bytes());
-            assert_eq!(found.as_deref().and_then(label), expected.and_then(label), "{case}");
-        }
+        let found = of(&[input.trim()]).and_then(|mime| mime.charset);
+        vectors.push(Vector::new(
+            input,
+            encoding(found.as_deref()),
+            encoding(case["charset"].as_str()),
+        ));
     }
+    agree(LIST, "http_charset", &vectors);
 }
 
 #[test]
@@ -327,63 +338,7 @@ fn bodies_decode_to_the_text_expected() {
         let mime = case["content_type"].as_str().and_then(Mime::parse);
         let charset = mime.and_then(|mime| mime.charset);
         let body = base64(case["body_b64"].as_str().unwrap());
-        let text = to_text(&body, charset.as_deref(), true);
+        let text = to_text(&body, charset.as_deref(), true, usize::MAX);
         assert_eq!(text.text, expected, "{case}");
     }
-}
-
-fn tokenizer(name: &str) -> Vec<Value> {
-    let parsed: Value =
-        serde_json::from_slice(&file(&format!("html5lib/tokenizer/{name}.test"))).unwrap();
-    parsed["tests"].as_array().unwrap().clone()
-}
-
-/// The text of a tokenizer test, if that is all it gives.
-fn characters(case: &Value) -> Option<String> {
-    let tokens = case["output"].as_array()?.iter();
-    tokens.map(|token| (token[0] == "Character").then(|| token[1].as_str())?).collect()
-}
-
-#[test]
-fn references_are_html5libs() {
-    let (mut texts, mut attributes) = (0, 0);
-    for case in ["entities", "namedEntities", "numericEntities"].into_iter().flat_map(tokenizer) {
-        let input = case["input"].as_str().unwrap();
-        if let Some(expected) = characters(&case) {
-            texts += 1;
-            assert_eq!(decode(input, Place::Text), expected, "{case}");
-            continue;
-        }
-        let tag = input.replacen("<h a", "<a href", 1);
-        let expected = case["output"][0][2]["a"].as_str().unwrap();
-        let page = scanned(&tag, &[]);
-        attributes += 1;
-        assert_eq!(page.links[0].url, expected, "{case}");
-    }
-    assert!(texts > 4000 && attributes > 8, "{texts} {attributes}");
-}
-
-#[test]
-fn markup_is_cut_as_html5lib_cuts_it() {
-    let mut checked = 0;
-    for case in ["test1", "test2", "test3", "test4"].into_iter().flat_map(tokenizer) {
-        let states = case["initialStates"].as_array();
-        let in_data = states.is_none_or(|states| states.iter().any(|s| s == "Data state"));
-        if !in_data || case["doubleEscaped"] == true {
-            continue;
-        }
-        let input = case["input"].as_str().unwrap();
-        let tokens = case["output"].as_array().unwrap().iter();
-        let text: String = tokens
-            .filter(|token| token[0] == "Character")
-            .map(|token| token[1].as_str().unwrap())
-            .collect();
-        let mut found = scanned(input, &[]).text;
-        let mut expected = fold(&text, 1 << 20).0;
-        found.retain(|c| c != ' ');
-        expected.retain(|c| c != ' ');
-        checked += 1;
-        assert_eq!(found, expected, "{case}");
-    }
-    assert!(checked > 1000, "{checked}");
 }

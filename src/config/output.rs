@@ -132,9 +132,9 @@ section! {
         /// Time for one document; a document that takes longer is marked, its host unharmed.
         max_time: Duration = Duration::from_secs(5),
             within(Duration::from_millis(1)..=Duration::from_secs(3600));
-        /// Memory for one document.
+        /// Memory for all that is held of one document at once, beside the body as received.
         max_memory: ByteSize = ByteSize::mib(256), within(ByteSize::mib(1)..=ByteSize::gib(64));
-        /// Links recorded of one document.
+        /// Links recorded of one document; `max_memory` has room for one in 4 KiB.
         max_links: u32 = 10_000, within(0..=10_000_000);
     }
 }

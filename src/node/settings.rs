@@ -16,6 +16,7 @@ use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
 use crate::frontier::FrontierSettings;
 use crate::output::{OutputSettings, output_name};
 use crate::parse::decode::DecodeLimits;
+use crate::parse::memory::Memory;
 use crate::parse::select::Extractor;
 use crate::parse::{Limits, ParseSettings, is_wanted};
 use crate::policy::address::may_connect;
@@ -226,11 +227,11 @@ pub(super) fn dns(config: &Config) -> DnsSettings {
 /// The settings of parsers.
 pub(super) fn parse(config: &Config) -> Result<ParseSettings, ConfigFaults> {
     let extractors = extractors(config).collect::<Result<_, _>>()?;
-    let memory = config.parse.max_memory.as_usize();
     Ok(ParseSettings {
         limits: Limits {
+            memory: Memory::new(config.parse.max_memory.as_usize()),
             decode: DecodeLimits {
-                decoded_bytes_max: config.fetch.max_decoded.as_usize().min(memory / 2),
+                decoded_bytes_max: config.fetch.max_decoded.as_usize(),
                 ratio_max: usize::try_from(config.fetch.max_ratio).unwrap_or(usize::MAX),
             },
             links_max: usize::try_from(config.parse.max_links).unwrap_or(usize::MAX),

@@ -1,12 +1,16 @@
 //! Bytes to text: the encoding as the HTML and Encoding standards find it (P1).
 //!
 //! Order: byte order mark, the charset of Content-Type, what the first 1,024 bytes declare, then a
-//! check for UTF-8; only what is none of these goes to a detector, and of that only 4 KiB.
+//! check for UTF-8, then what later bytes declare; only what is none of these goes to a detector,
+//! and of that only 4 KiB.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+
+use super::memory::{Memory, grow_text};
+use crate::types::Reason;
 
 mod prescan;
 
@@ -14,6 +18,8 @@ pub use prescan::prescan;
 
 /// What the detector sees.
 const DETECT_BYTES: usize = 4096;
+/// Bytes that are made text at once.
+const RECODE_BYTES: usize = 16 << 10;
 
 /// What decided the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,39 +46,98 @@ pub struct Text<'b> {
     pub encoding: &'static Encoding,
     /// Why so.
     pub source: CharsetSource,
+    /// There is more of the body than was given to hold as text.
+    pub is_cut: bool,
+}
+
+impl Text<'_> {
+    /// The reason for a cut at that many bytes.
+    pub(super) fn cut_at(&self, bytes_max: usize) -> Option<Reason> {
+        self.is_cut.then(|| Memory::reason(bytes_max, "text of the body"))
+    }
 }
 
 /// Decodes a body. `header_charset` is the label in Content-Type; `declares` says whether the
-/// content may declare its own encoding, as markup does and plain text does not.
-pub fn to_text<'b>(body: &'b [u8], header_charset: Option<&str>, declares: bool) -> Text<'b> {
+/// content may declare its own encoding, as markup does and plain text does not. What is not UTF-8
+/// already is copied, `bytes_max` of it at most.
+pub fn to_text<'b>(
+    body: &'b [u8],
+    header_charset: Option<&str>,
+    declares: bool,
+    bytes_max: usize,
+) -> Text<'b> {
+    let declared = declared(body, header_charset, declares);
+    let rest = declared.map_or(body, |(rest, ..)| rest);
+    let (encoding, source, as_it_is) = match declared {
+        Some((_, encoding, source)) => (encoding, source, plain(rest, encoding)),
+        None => undeclared(rest, declares),
+    };
+    let (text, is_cut) = match as_it_is {
+        Some(text) => (Cow::Borrowed(text), false),
+        None => {
+            let (text, is_cut) = recode(rest, encoding, bytes_max);
+            (Cow::Owned(text), is_cut)
+        }
+    };
+    Text { text, encoding, source, is_cut }
+}
+
+/// The body without its mark, and what it or its header says it is.
+fn declared<'b>(
+    body: &'b [u8],
+    header_charset: Option<&str>,
+    declares: bool,
+) -> Option<(&'b [u8], &'static Encoding, CharsetSource)> {
     if let Some((encoding, length)) = Encoding::for_bom(body) {
-        let rest = body.get(length..).unwrap_or_default();
-        return read(rest, encoding, CharsetSource::Mark);
+        return Some((body.get(length..)?, encoding, CharsetSource::Mark));
     }
     let named = header_charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     if let Some(encoding) = named {
-        return read(body, encoding, CharsetSource::Header);
+        return Some((body, encoding, CharsetSource::Header));
     }
-    if let Some(encoding) = declares.then(|| prescan(body)).flatten() {
-        return read(body, encoding, CharsetSource::Declared);
-    }
-    match simdutf8::basic::from_utf8(body) {
-        Ok(text) => {
-            let text = Cow::Borrowed(text);
-            Text { text, encoding: UTF_8, source: CharsetSource::ValidUtf8 }
-        }
-        Err(_) => read(body, detect(body), CharsetSource::Detected),
+    let encoding = declares.then(|| prescan(body)).flatten()?;
+    Some((body, encoding, CharsetSource::Declared))
+}
+
+/// How a body that declares nothing in time is to be read, and the text where it is UTF-8.
+fn undeclared(body: &[u8], declares: bool) -> (&'static Encoding, CharsetSource, Option<&str>) {
+    let text = simdutf8::basic::from_utf8(body).ok();
+    let may_be_another = declares && text.is_none_or(str::is_ascii);
+    match (text, may_be_another.then(|| prescan::late(body)).flatten()) {
+        (_, Some(encoding)) => (encoding, CharsetSource::Declared, plain(body, encoding)),
+        (Some(text), None) => (UTF_8, CharsetSource::ValidUtf8, Some(text)),
+        (None, None) => (detect(body), CharsetSource::Detected, None),
     }
 }
 
-fn read<'b>(body: &'b [u8], encoding: &'static Encoding, source: CharsetSource) -> Text<'b> {
-    if encoding == UTF_8
-        && let Ok(text) = simdutf8::basic::from_utf8(body)
-    {
-        return Text { text: Cow::Borrowed(text), encoding, source };
+/// A body that is the same in UTF-8.
+fn plain<'b>(body: &'b [u8], encoding: &'static Encoding) -> Option<&'b str> {
+    let is_ascii =
+        || encoding.is_ascii_compatible() && Encoding::ascii_valid_up_to(body) == body.len();
+    let is_same = encoding == UTF_8 || is_ascii();
+    is_same.then(|| simdutf8::basic::from_utf8(body).ok()).flatten()
+}
+
+/// The text, and whether the bound cut it.
+fn recode(body: &[u8], encoding: &'static Encoding, bytes_max: usize) -> (String, bool) {
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let mut text = String::new();
+    let mut rest = body;
+    grow_text(&mut text, (body.len() + body.len() / 8).min(bytes_max), bytes_max);
+    loop {
+        let (piece, after) = rest.split_at(rest.len().min(RECODE_BYTES));
+        let most = decoder.max_utf8_buffer_length(piece.len()).unwrap_or(usize::MAX);
+        if most > bytes_max.saturating_sub(text.len()) {
+            return (text, true);
+        }
+        grow_text(&mut text, most, bytes_max);
+        // All of the piece is read: there is room for whatever it may become.
+        let _read = decoder.decode_to_string(piece, &mut text, after.is_empty());
+        if after.is_empty() {
+            return (text, false);
+        }
+        rest = after;
     }
-    let (text, _) = encoding.decode_without_bom_handling(body);
-    Text { text, encoding, source }
 }
 
 /// From the first bytes that are not ASCII on, so that a long head does not hide them.

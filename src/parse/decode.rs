@@ -2,15 +2,19 @@
 //!
 //! gzip goes through libdeflate into one buffer of the announced size where that is small;
 //! anything else is streamed. What was decoded before a limit or a fault is kept, with a reason.
+//! Brotli is undone though nobody asks for it: some servers send it to everybody.
 
 use std::cell::Cell;
 use std::io::{self, Read};
 
+use brotli_decompressor::Decompressor as BrotliDecoder;
 use bytes::Bytes;
+use encoding_rs::Encoding;
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use libdeflater::Decompressor;
 use memchr::memmem;
 
+use super::memory::{Memory, grow};
 use crate::types::{Headers, Reason, SizeLimit};
 
 /// More codings than this in a row are refused.
@@ -23,9 +27,15 @@ const SPARE_BYTES_MAX: usize = 2 << 20;
 const RATIO_FLOOR_BYTES: usize = 64 << 10;
 /// The window of a zstd frame, as RFC 9659 bounds it: 8 MiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Members of one gzip body: each costs the set-up of a decoder, also where it holds nothing.
+const MEMBERS_MAX: usize = 10_000;
+/// What people write into Content-Encoding that is none; names of charsets are none either.
+const NO_CODINGS: [&[u8]; 6] = [b"", b"identity", b"none", b"binary", b"7bit", b"8bit"];
 /// Magic and method of a gzip member.
 const MEMBER_START: &[u8] = b"\x1f\x8b\x08";
 const CHUNK_BYTES: usize = 16 << 10;
+/// The Brotli decoder reads its input in pieces of this size.
+const BROTLI_INPUT_BYTES: usize = 4 << 10;
 
 /// How much may come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +60,11 @@ enum Coding {
     Gzip,
     Deflate,
     Zstd,
+    Brotli,
 }
 
 /// Undoes the content codings that the headers name. Without any, nothing is copied.
-pub fn decode(headers: &Headers, body: &Bytes, limits: &DecodeLimits) -> Decoded {
+pub fn decode(headers: &Headers, body: &Bytes, limits: &DecodeLimits, memory: Memory) -> Decoded {
     let layers = match codings(headers) {
         Ok(layers) => layers,
         Err(reason) => return Decoded { bytes: Bytes::new(), reason: Some(reason) },
@@ -64,15 +75,39 @@ pub fn decode(headers: &Headers, body: &Bytes, limits: &DecodeLimits) -> Decoded
     }
     let by_ratio = body.len().saturating_mul(limits.ratio_max).max(RATIO_FLOOR_BYTES);
     layers.into_iter().rev().fold(whole, |outer, coding| {
-        let inner = undo(coding, &outer.bytes, by_ratio, limits);
+        let inner = undo(coding, &outer.bytes, &Bounds::new(by_ratio, limits, memory));
         Decoded { bytes: inner.bytes, reason: outer.reason.or(inner.reason) }
     })
 }
 
 /// Undoes the gzip of a file; its ratio is bounded as that of a body.
-pub(super) fn gunzip(file: &[u8], limits: &DecodeLimits) -> Decoded {
+pub(super) fn gunzip(file: &[u8], limits: &DecodeLimits, memory: Memory) -> Decoded {
     let by_ratio = file.len().saturating_mul(limits.ratio_max).max(RATIO_FLOOR_BYTES);
-    undo(Coding::Gzip, file, by_ratio, limits)
+    undo(Coding::Gzip, file, &Bounds::new(by_ratio, limits, memory))
+}
+
+/// What one coding may give, and why not more.
+struct Bounds {
+    bytes_max: usize,
+    reason: Reason,
+    window_max: usize,
+}
+
+impl Bounds {
+    /// The least of what the ratio, the limit of decoded bytes and the memory allow.
+    fn new(by_ratio: usize, limits: &DecodeLimits, memory: Memory) -> Self {
+        let number = |max| u64::try_from(max).unwrap_or(u64::MAX);
+        let of_memory = memory.body();
+        let bytes_max = limits.decoded_bytes_max.min(by_ratio).min(of_memory);
+        let reason = if bytes_max == limits.decoded_bytes_max {
+            Reason::TooLarge { limit: SizeLimit::Decoded, max: number(bytes_max) }
+        } else if bytes_max == by_ratio {
+            Reason::TooLarge { limit: SizeLimit::Ratio, max: number(limits.ratio_max) }
+        } else {
+            Memory::reason(of_memory, "a decoded body")
+        };
+        Self { bytes_max, reason, window_max: memory.window() }
+    }
 }
 
 /// In the order applied.
@@ -86,10 +121,11 @@ fn codings(headers: &Headers) -> Result<Vec<Coding>, Reason> {
         .map(|value| value.trim_ascii().to_ascii_lowercase());
     for value in values {
         match value.as_slice() {
-            b"" | b"identity" => continue,
+            none if NO_CODINGS.contains(&none) || Encoding::for_label(none).is_some() => continue,
             b"gzip" | b"x-gzip" => layers.push(Coding::Gzip),
             b"deflate" => layers.push(Coding::Deflate),
             b"zstd" => layers.push(Coding::Zstd),
+            b"br" => layers.push(Coding::Brotli),
             other => {
                 let name = String::from_utf8_lossy(other.get(..32).unwrap_or(other));
                 return refuse(format!("content encoding `{name}` was not asked for"));
@@ -102,31 +138,21 @@ fn codings(headers: &Headers) -> Result<Vec<Coding>, Reason> {
     Ok(layers)
 }
 
-fn undo(coding: Coding, body: &[u8], by_ratio: usize, limits: &DecodeLimits) -> Decoded {
-    let max = limits.decoded_bytes_max.min(by_ratio);
-    let mut out = match coding {
-        Coding::Gzip => match gzip_at_once(body, max) {
-            Some(bytes) => return Decoded { bytes, reason: None },
-            None => Output::new(max),
-        },
-        Coding::Deflate | Coding::Zstd => Output::new(max),
-    };
+fn undo(coding: Coding, body: &[u8], bounds: &Bounds) -> Decoded {
+    let one_shot = (coding == Coding::Gzip).then(|| gzip_at_once(body, bounds.bytes_max)).flatten();
+    if let Some(bytes) = one_shot {
+        return Decoded { bytes, reason: None };
+    }
+    let mut out = Output::new(bounds.bytes_max);
     let ended = match coding {
         Coding::Gzip => gzip_members(body, &mut out),
-        Coding::Deflate if is_zlib(body) => out.take(&mut ZlibDecoder::new(body)),
-        Coding::Deflate => out.take(&mut DeflateDecoder::new(body)),
-        Coding::Zstd => zstd_frames(body, &mut out),
+        Coding::Deflate => deflate(body, &mut out),
+        Coding::Zstd => zstd_frames(body, &mut out, bounds.window_max),
+        Coding::Brotli => brotli(body, &mut out, bounds.window_max),
     };
     let reason = match ended {
         Ok(Taken::Whole) => None,
-        Ok(Taken::Cut) if max < limits.decoded_bytes_max => {
-            let max = u64::try_from(limits.ratio_max).unwrap_or(u64::MAX);
-            Some(Reason::TooLarge { limit: SizeLimit::Ratio, max })
-        }
-        Ok(Taken::Cut) => {
-            let max = u64::try_from(limits.decoded_bytes_max).unwrap_or(u64::MAX);
-            Some(Reason::TooLarge { limit: SizeLimit::Decoded, max })
-        }
+        Ok(Taken::Cut) => Some(bounds.reason.clone()),
         Err(error) => Some(Reason::Decode { why: error.to_string() }),
     };
     Decoded { bytes: out.bytes.into(), reason }
@@ -192,7 +218,7 @@ impl Drop for Lent {
 /// Members one after the other; what follows them and is no gzip is padding, as browsers hold.
 fn gzip_members(body: &[u8], out: &mut Output) -> io::Result<Taken> {
     let mut rest = body;
-    loop {
+    for _ in 0..MEMBERS_MAX {
         let mut member = GzDecoder::new(rest);
         if out.take(&mut member)? == Taken::Cut {
             return Ok(Taken::Cut);
@@ -202,12 +228,53 @@ fn gzip_members(body: &[u8], out: &mut Output) -> io::Result<Taken> {
             return Ok(Taken::Whole);
         }
     }
+    Err(io::Error::other(format!("more than {MEMBERS_MAX} members of gzip")))
 }
 
-fn zstd_frames(body: &[u8], out: &mut Output) -> io::Result<Taken> {
+/// With the header of RFC 1950, or raw, as some servers send it; what begins like such a header by
+/// chance and is none gives nothing, and is raw.
+fn deflate(body: &[u8], out: &mut Output) -> io::Result<Taken> {
+    if is_zlib(body) {
+        let ended = out.take(&mut ZlibDecoder::new(body));
+        if ended.is_ok() || !out.bytes.is_empty() {
+            return ended;
+        }
+    }
+    out.take(&mut DeflateDecoder::new(body))
+}
+
+fn zstd_frames(body: &[u8], out: &mut Output, window_max: usize) -> io::Result<Taken> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(body)?;
-    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+    let of_memory = window_max.checked_ilog2().unwrap_or_default();
+    decoder.window_log_max(of_memory.min(ZSTD_WINDOW_LOG_MAX))?;
     out.take(&mut decoder)
+}
+
+fn brotli(body: &[u8], out: &mut Output, window_max: usize) -> io::Result<Taken> {
+    match brotli_window(body) {
+        Some(window) if window <= window_max => {
+            out.take(&mut BrotliDecoder::new(body, BROTLI_INPUT_BYTES))
+        }
+        Some(window) => {
+            let why = format!("a window of {window} bytes, more than {window_max}");
+            Err(io::Error::other(format!("{why} (parse.max_memory)")))
+        }
+        None => Err(io::Error::other("no Brotli stream of RFC 7932")),
+    }
+}
+
+/// The window that a stream announces in its first bits (RFC 7932 9.1), in bytes; `None` for the
+/// large windows that HTTP does not know.
+fn brotli_window(body: &[u8]) -> Option<usize> {
+    let first = *body.first()?;
+    let log = match (first & 1, first >> 1 & 7, first >> 4 & 7) {
+        (0, ..) => 16,
+        (_, 0, 0) => 17,
+        (_, 0, 1) => return None,
+        (_, 0, middle) => 8 + middle,
+        (_, high, _) => 17 + high,
+    };
+    Some(1 << log)
 }
 
 /// RFC 1950 header, without a preset dictionary; others send raw deflate under that name.
@@ -247,7 +314,9 @@ impl Output {
                 Err(error) => return Err(error),
             };
             let room = self.max - self.bytes.len();
-            self.bytes.extend_from_slice(chunk.get(..read.min(room)).unwrap_or_default());
+            let fits = chunk.get(..read.min(room)).unwrap_or_default();
+            grow(&mut self.bytes, fits.len(), self.max);
+            self.bytes.extend_from_slice(fits);
             if read > room {
                 return Ok(Taken::Cut);
             }

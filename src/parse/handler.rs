@@ -9,6 +9,7 @@ use super::charset::to_text;
 use super::decode::{DecodeLimits, decode};
 use super::html::fold;
 use super::links::Links;
+use super::memory::Memory;
 use super::mime::{Mime, Sniffed, sniff};
 use super::page::HtmlHandler;
 use super::robots_meta::{PageWishes, page_wishes};
@@ -21,11 +22,13 @@ use super::sitemap::{
 use crate::types::{CrawlUrl, Headers, Reason};
 
 /// The version of the parser: higher when the same bytes give other links, text or fingerprints.
-pub const PARSER_VERSION: u32 = 3;
+pub const PARSER_VERSION: u32 = 4;
 
 /// What one document may cost (P2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// `parse.max_memory`: what one document may hold at once, all its parts together.
+    pub memory: Memory,
     /// Of the decoded body.
     pub decode: DecodeLimits,
     /// `parse.max_links`: distinct links kept.
@@ -35,9 +38,10 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The defaults: 20 MiB decoded, ratio 200, 10,000 links; and 4 MiB of text.
+    /// The defaults: 256 MiB of memory, 20 MiB decoded, ratio 200, 10,000 links; and 4 MiB of text.
     fn default() -> Self {
         Self {
+            memory: Memory::new(256 << 20),
             decode: DecodeLimits { decoded_bytes_max: 20 << 20, ratio_max: 200 },
             links_max: 10_000,
             text_bytes_max: 4 << 20,
@@ -159,13 +163,13 @@ pub fn is_wanted(url: &CrawlUrl, content_type: &str) -> bool {
 
 /// Parses a response: undoes its content coding, finds its handler, and takes its fingerprints.
 pub fn parse(input: &Input<'_>, limits: &Limits) -> Parsed {
-    let decoded = decode(input.headers, input.body, &limits.decode);
+    let decoded = decode(input.headers, input.body, &limits.decode, limits.memory);
     let mime = Mime::of_response(input.headers);
     let declared = mime.as_ref().map(|mime| mime.essence.as_str());
     let content_type = effective_type(declared, &decoded.bytes);
     // A sitemap by name or by look is read, whatever its type says.
     let by_look = || {
-        let is_list = is_named_sitemap(input.url) || looks_like_list(&decoded.bytes);
+        let is_list = is_named_sitemap(input.url) || looks_like_list(&decoded.bytes, limits.memory);
         sniffed_type(&decoded.bytes).filter(|_| is_list)
     };
     let handler = content_type.and_then(handler_for);
@@ -211,18 +215,21 @@ impl Handler for TextHandler {
 
     fn parse(&self, input: &Input<'_>, limits: &Limits) -> Parsed {
         let charset = Mime::of_response(input.headers).and_then(|mime| mime.charset);
-        let read = to_text(input.body, charset.as_deref(), false);
-        if let Some(sitemap) = text_sitemap(&read.text, input) {
+        let read = to_text(input.body, charset.as_deref(), false, limits.memory.text());
+        if let Some(mut sitemap) = text_sitemap(&read.text, input, limits.memory) {
+            sitemap.reasons.extend(read.cut_at(limits.memory.text()));
             return Parsed { charset: Some(read.encoding.name()), ..sitemap };
         }
-        let (text, cut) = fold(&read.text, limits.text_bytes_max);
-        let limit = format!("{} bytes of text", limits.text_bytes_max);
+        let bytes_max = limits.text_bytes_max.min(limits.memory.kept_text());
+        let (text, cut) = fold(&read.text, bytes_max);
+        let limit = format!("{bytes_max} bytes of text");
+        let cut = cut.then_some(Reason::ParseLimit { limit });
         Parsed {
             charset: Some(read.encoding.name()),
             language: header_language(input.headers),
             text,
             wishes: page_wishes(input.headers, &[], input.product),
-            reasons: cut.then_some(Reason::ParseLimit { limit }).into_iter().collect(),
+            reasons: read.cut_at(limits.memory.text()).into_iter().chain(cut).collect(),
             ..Parsed::default()
         }
     }

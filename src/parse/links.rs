@@ -9,13 +9,16 @@ use encoding_rs::{EncoderResult, Encoding};
 use url::Url;
 
 use super::html::RawLink;
+use super::memory::{Memory, bound_growth};
 use super::seen::Seen;
 use crate::types::{CrawlUrl, Link, LinkKind, Reason, Timestamp};
 
 /// A longer absolute URL is left out: its page must not multiply a long base by its links (P2).
 pub const URL_BYTES_MAX: usize = 8192;
-/// What the arena of a page may hold.
-const ARENA_BYTES_MAX: usize = 16 << 20;
+/// A longer reference is left out before it is made absolute, which may make it longer.
+const REFERENCE_BYTES_MAX: usize = 2 * URL_BYTES_MAX;
+/// Of an anchor's text or an alternative.
+const TEXT_BYTES_MAX: usize = 1024;
 /// How often the time limit is asked about, in links.
 const LINKS_PER_CHECK: usize = 256;
 
@@ -110,7 +113,8 @@ impl Links {
     }
 
     /// Adds a link whose URL is absolute already, unless it is there.
-    pub(super) fn push_new(&mut self, link: LinkRef<'_>, seen: &mut Seen<usize>) {
+    pub(super) fn push_new(&mut self, link: LinkRef<'_>, seen: &mut Seen<usize>, bytes_max: usize) {
+        bound_growth(&mut self.arena, bytes_max);
         let hash = seen.hash(link.kind, link.url);
         if !seen.get(hash).is_some_and(|at| self.is_at(at, link.kind, link.url)) {
             seen.insert(hash, self.items.len());
@@ -175,16 +179,20 @@ impl Base {
         &self.url
     }
 
-    /// Makes a reference absolute, without its fragment; `None` where it is no URL.
+    /// Makes a reference absolute, without its fragment; `None` where it is no URL, or longer than
+    /// twice [`URL_BYTES_MAX`].
     pub fn resolve(&self, reference: &str) -> Option<String> {
         let mut url = String::new();
-        self.resolve_into(reference, &mut url)?;
+        self.resolve_into(reference, &mut url).ok()?;
         Some(url)
     }
 
-    /// Appends the absolute form of a reference; `None`, and nothing, where it is no URL.
-    fn resolve_into(&self, reference: &str, out: &mut String) -> Option<()> {
+    /// Appends the absolute form of a reference; else nothing.
+    fn resolve_into(&self, reference: &str, out: &mut String) -> Result<(), Taken> {
         let plain = reference.split_once('#').map_or(reference, |(before, _)| before);
+        if plain.len() > REFERENCE_BYTES_MAX {
+            return Err(Taken::TooLong);
+        }
         let before = match shape(plain) {
             Shape::Absolute => Some(""),
             Shape::FromRoot => Some(self.origin.as_str()).filter(|origin| !origin.is_empty()),
@@ -196,12 +204,15 @@ impl Base {
         if let Some(before) = before {
             out.push_str(before);
             out.push_str(plain);
-            return Some(());
+            return Ok(());
         }
-        let mut url = resolve(&self.url, reference, self.encoding).ok()?;
+        // With its `#`, which keeps a space before it, and without what follows.
+        let reference = reference.get(..plain.len() + 1).unwrap_or(reference);
+        let url = resolve(&self.url, reference, self.encoding);
+        let mut url = url.map_err(|_| Taken::Dropped)?;
         url.set_fragment(None);
         out.push_str(url.as_str());
-        Some(())
+        Ok(())
     }
 }
 
@@ -324,12 +335,13 @@ fn is_plain_host(host: &[u8]) -> bool {
 
 /// P1: the links of a page, absolute and unique, and why any are missing.
 ///
-/// `text` is the page's text that the raw links point into; `out_of_time` is asked at coarse
-/// intervals.
+/// `text` is the page's text that the raw links point into, `bytes_max` what URLs and texts may
+/// take together; `out_of_time` is asked at coarse intervals.
 pub fn resolve_links(
     raw: &[RawLink<'_>],
     text: &str,
     base: &Base,
+    bytes_max: usize,
     out_of_time: &dyn Fn() -> bool,
 ) -> (Links, Vec<Reason>) {
     let mut links = Links { items: Vec::with_capacity(raw.len()), ..Links::default() };
@@ -341,29 +353,35 @@ pub fn resolve_links(
             break;
         }
         let start = links.arena.len();
-        if start > ARENA_BYTES_MAX {
-            note(&mut reasons, &format!("{ARENA_BYTES_MAX} bytes of links"));
+        let shown = text.get(link.text.0..link.text.1).unwrap_or_default();
+        let shown = shown.get(..shown.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default();
+        // What is escaped becomes three times as long.
+        let url_most = base.url.as_str().len() + 3 * link.url.len().min(REFERENCE_BYTES_MAX);
+        if start + url_most + shown.len() + link.rel.len() > bytes_max {
+            reasons.push(Memory::reason(bytes_max, "links"));
             break;
         }
-        let shown = text.get(link.text.0..link.text.1).unwrap_or_default();
-        if base.resolve_into(&link.url, &mut links.arena).is_some() {
-            match links.take(start, link, shown, &mut seen) {
-                Taken::Kept => continue,
-                Taken::Dropped => {}
-                Taken::TooLong => note(&mut reasons, &format!("{URL_BYTES_MAX} bytes of a link")),
-            }
+        bound_growth(&mut links.arena, bytes_max);
+        let taken = match base.resolve_into(&link.url, &mut links.arena) {
+            Ok(()) => links.take(start, link, shown, &mut seen),
+            Err(dropped) => dropped,
+        };
+        match taken {
+            Taken::Kept | Taken::Dropped => {}
+            Taken::TooLong => note(&mut reasons, &format!("{URL_BYTES_MAX} bytes of a link")),
         }
     }
     (links, reasons)
 }
 
 /// What became of a link.
+#[derive(Debug)]
 enum Taken {
     /// It is among the links.
     Kept,
     /// It is there already, or leads nowhere.
     Dropped,
-    /// It is longer than [`URL_BYTES_MAX`].
+    /// It is longer than [`URL_BYTES_MAX`], or its reference than twice that.
     TooLong,
 }
 

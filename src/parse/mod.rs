@@ -3,6 +3,7 @@
 //! The core is pure and synchronous: no clock, no I/O, no task; the time limit comes in as a
 //! question. The actor around it owns the waiting and the retries.
 
+pub mod memory;
 pub mod handler;
 pub mod decode;
 pub mod mime;
@@ -17,6 +18,7 @@ pub mod robots_meta;
 mod date;
 pub mod sitemap;
 pub mod simhash;
+mod tree;
 pub mod select;
 
 pub use handler::{

@@ -43,14 +43,15 @@ impl Handler for XmlHandler {
         )
     }
 
-    fn parse(&self, input: &Input<'_>, _limits: &Limits) -> Parsed {
+    fn parse(&self, input: &Input<'_>, limits: &Limits) -> Parsed {
         let mime = Mime::of_response(input.headers);
         let charset = mime.as_ref().and_then(|mime| mime.charset.as_deref());
-        let read = to_text(input.body, charset, true);
-        let mut entries = Entries::new(input.url);
+        let read = to_text(input.body, charset, true, limits.memory.text());
+        let mut entries = Entries::new(input.url, limits.memory);
         let found = xml::read(&read.text, &mut entries, input.out_of_time);
         let mut parsed = entries.into_parsed(input);
         parsed.charset = Some(read.encoding.name());
+        parsed.reasons.extend(read.cut_at(limits.memory.text()));
         match found {
             Found::Entries { title, cut } => {
                 parsed.title = title;

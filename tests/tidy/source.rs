@@ -73,8 +73,12 @@ pub(crate) fn files(folder: &str) -> Vec<String> {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            let is_left_behind =
-                folder.is_empty() && [".git", ".venv", "target", "data"].contains(&name.as_str());
+            let left_behind: &[&str] = match folder.as_str() {
+                "" => &[".git", ".venv", "target", "data"],
+                "fuzz" => &["target", "corpus", "artifacts", "coverage", "Cargo.lock"],
+                _ => &[],
+            };
+            let is_left_behind = left_behind.contains(&name.as_str());
             if is_left_behind {
                 continue;
             }

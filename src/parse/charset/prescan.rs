@@ -8,6 +8,14 @@ use super::as_declared;
 /// How far the standard looks.
 const PRESCAN_BYTES: usize = 1024;
 
+/// How far a declaration may stand behind that: browsers read a page anew when they come upon one.
+const LATE_BYTES: usize = 64 << 10;
+
+/// A declaration that comes too late for [`prescan`].
+pub(super) fn late(body: &[u8]) -> Option<&'static Encoding> {
+    metas(body.get(..LATE_BYTES).unwrap_or(body))
+}
+
 /// The declared encoding: `<meta charset>`, `<meta http-equiv=content-type>`, or, failing these,
 /// the XML declaration.
 pub fn prescan(body: &[u8]) -> Option<&'static Encoding> {

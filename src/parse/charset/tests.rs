@@ -5,7 +5,7 @@ use encoding_rs::{ISO_8859_2, KOI8_R, SHIFT_JIS, WINDOWS_1251};
 use super::*;
 
 fn found(body: &[u8], header: Option<&str>) -> (&'static str, CharsetSource) {
-    let text = to_text(body, header, true);
+    let text = to_text(body, header, true, usize::MAX);
     (text.encoding.name(), text.source)
 }
 
@@ -34,13 +34,16 @@ fn evidence_is_taken_in_the_standards_order() {
 #[test]
 fn text_that_is_utf8_already_is_not_copied() {
     for header in [None, Some("utf-8")] {
-        assert!(matches!(to_text("é".as_bytes(), header, true).text, Cow::Borrowed("é")));
+        assert!(matches!(
+            to_text("é".as_bytes(), header, true, usize::MAX).text,
+            Cow::Borrowed("é")
+        ));
     }
 }
 
 #[test]
 fn plain_text_declares_nothing() {
-    let text = to_text(b"<meta charset=koi8-r>", None, false);
+    let text = to_text(b"<meta charset=koi8-r>", None, false, usize::MAX);
     assert_eq!(text.encoding, UTF_8);
 }
 
@@ -49,15 +52,24 @@ fn detection_works_behind_a_long_head_and_on_cut_bodies() {
     let russian = "Съешь же ещё этих мягких булок";
     let russian = WINDOWS_1251.encode(russian).0.into_owned();
     let body = [vec![b' '; 100_000], russian].concat();
-    assert_eq!(to_text(&body, None, true).encoding, WINDOWS_1251);
+    assert_eq!(to_text(&body, None, true, usize::MAX).encoding, WINDOWS_1251);
     let cut = "это страница, которая оборвалась".as_bytes();
-    assert_eq!(to_text(cut.get(..cut.len() - 1).unwrap(), None, true).encoding, UTF_8);
+    assert_eq!(to_text(cut.get(..cut.len() - 1).unwrap(), None, true, usize::MAX).encoding, UTF_8);
 }
 
+/// Browsers read the page anew, whatever they took it for before; we do where it is no UTF-8.
 #[test]
-fn declarations_beyond_the_prescan_do_not_count() {
-    let far = [vec![b' '; 1024], b"<meta charset=koi8-r>\xc1".to_vec()].concat();
-    assert_ne!(to_text(&far, None, true).encoding, KOI8_R);
+fn declarations_beyond_the_prescan_count_where_nothing_else_is_certain() {
+    let far = |length: usize, rest: &[u8]| {
+        let body = [&vec![b' '; length][..], b"<meta charset=koi8-r>", rest].concat();
+        to_text(&body, None, true, usize::MAX).encoding
+    };
+    assert_eq!(prescan(&[&[b' '; 1024][..], b"<meta charset=koi8-r>"].concat()), None);
+    assert_eq!((far(1024, b"\xc1"), far(1024, b"")), (KOI8_R, KOI8_R));
+    assert_eq!(far(1024, "é".as_bytes()), UTF_8);
+    assert_ne!(far(64 << 10, b"\xc1"), KOI8_R);
+    let escapes = [&[b' '; 1024][..], b"<meta charset=iso-2022-jp>\x1b$B%F%9%H\x1b(B"].concat();
+    assert!(to_text(&escapes, None, true, usize::MAX).text.ends_with("テスト"));
     let japanese = b"<meta http-equiv=Content-Type content='text/html; charset=Shift_JIS'>";
     assert_eq!(prescan(japanese), Some(SHIFT_JIS));
     let second = b"<meta content='charset=big5'><meta charset=iso-8859-2>";

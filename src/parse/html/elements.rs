@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use super::attributes::Attr;
 use super::entities::{Place, decode};
 use super::refresh::parse_refresh;
-use super::scanner::{FIELD_BYTES_MAX, RawLink, Scanner};
+use super::scanner::{FIELD_BYTES_MAX, REFERENCE_BYTES_MAX, RawLink, Scanner, head};
 use super::srcset::candidates;
 use super::tags::Tag;
 use super::text::fold;
+use crate::parse::memory::Memory;
 use crate::types::{LinkKind, Reason};
 
 /// `rel` beyond this is left out.
@@ -85,7 +86,10 @@ impl<'a> Scanner<'a, '_> {
 
     fn base(&mut self) {
         if let (None, Some(href)) = (&self.scan.base_href, self.attributes.get(Attr::Href)) {
-            self.scan.base_href = Some(decode(href, Place::Attribute));
+            // One that is too long is no usable base, and hides those after it all the same.
+            let is_short = href.len() <= REFERENCE_BYTES_MAX;
+            let decoded = is_short.then(|| decode(href, Place::Attribute));
+            self.scan.base_href = Some(decoded.unwrap_or(Cow::Borrowed(href)));
         }
     }
 
@@ -182,9 +186,10 @@ impl<'a> Scanner<'a, '_> {
         let leads_on = canonical || has("next") || has("prev") || has("alternate");
         let kind =
             if leads_on && !has("stylesheet") { LinkKind::LinkRel } else { LinkKind::LinkResource };
-        let href = self.attributes.get(Attr::Href).filter(|href| !trim(href).is_empty());
+        let href = self.attributes.get(Attr::Href).map(trim);
+        let href = href.filter(|href| (1..=REFERENCE_BYTES_MAX).contains(&href.len()));
         if let (true, None, Some(href)) = (canonical, &self.scan.canonical, href) {
-            self.scan.canonical = Some(decode(trim(href), Place::Attribute));
+            self.scan.canonical = Some(decode(href, Place::Attribute));
         }
         self.link(kind, Attr::Href);
         self.srcset(Attr::ImageSrcset);
@@ -214,6 +219,10 @@ impl<'a> Scanner<'a, '_> {
     }
 
     fn refresh(&mut self, content: &'a str) {
+        if content.len() > REFERENCE_BYTES_MAX {
+            self.note(too_long());
+            return;
+        }
         let decoded = decode(content, Place::Attribute);
         let Some((seconds, url)) = parse_refresh(&decoded) else { return };
         if self.scan.refresh.is_none() {
@@ -234,7 +243,7 @@ impl<'a> Scanner<'a, '_> {
 
     /// An attribute's value, decoded, folded and bounded; `None` where it is empty.
     fn field(&self, attr: Attr) -> Option<String> {
-        let value = decode(self.attributes.get(attr)?, Place::Attribute);
+        let value = decode(head(self.attributes.get(attr)?), Place::Attribute);
         Some(fold(&value, FIELD_BYTES_MAX).0).filter(|value| !value.is_empty())
     }
 
@@ -258,6 +267,21 @@ impl<'a> Scanner<'a, '_> {
         }
         let rel = trim(self.attributes.get(Attr::Rel).unwrap_or_default());
         let nofollow = tokens(rel).any(|token| token.eq_ignore_ascii_case("nofollow"));
+        self.keep(kind, raw, text, (rel, nofollow))
+    }
+
+    /// Adds a link whose tag was read, or finds it among those there are.
+    fn keep(
+        &mut self,
+        kind: LinkKind,
+        raw: &'a str,
+        text: (usize, usize),
+        (rel, nofollow): (&'a str, bool),
+    ) -> Option<usize> {
+        if raw.len() > REFERENCE_BYTES_MAX {
+            self.note(too_long());
+            return None;
+        }
         let hash = self.seen.hash(kind, raw);
         if let Some((_, found)) = self.seen.get(hash).filter(|(known, _)| *known == raw)
             && let Some(link) = self.scan.links.get_mut(found).filter(|link| link.kind == kind)
@@ -282,12 +306,17 @@ impl<'a> Scanner<'a, '_> {
         let at = self.sink.position();
         match decode(raw, Place::Attribute) {
             Cow::Borrowed(value) => {
-                for url in candidates(value) {
-                    self.add(LinkKind::Image, url, (at, at));
+                // Thousands of them may share a tag, so nothing of the tag is read again for each.
+                for url in candidates(value).filter(|url| !names_no_place(url)) {
+                    self.keep(LinkKind::Image, url, (at, at), ("", false));
                 }
             }
             Cow::Owned(value) => {
                 for url in candidates(&value).filter(|url| !names_no_place(url)) {
+                    if url.len() > REFERENCE_BYTES_MAX {
+                        self.note(too_long());
+                        continue;
+                    }
                     let added = self.push(RawLink {
                         url: Cow::Owned(url.to_owned()),
                         text: (at, at),
@@ -303,13 +332,20 @@ impl<'a> Scanner<'a, '_> {
         }
     }
 
-    /// P2: never more than `links_max`; the cut is recorded once.
+    /// P2: never more than `links_max`, and no more copies than there is room for; the cut is
+    /// recorded once.
     fn push(&mut self, link: RawLink<'a>) -> Option<usize> {
         if self.scan.links.len() >= self.options.links_max {
-            if !self.scan.reasons.contains(&Reason::LinkCap) {
-                self.scan.reasons.push(Reason::LinkCap);
-            }
+            self.note(Reason::LinkCap);
             return None;
+        }
+        if let Cow::Owned(url) = &link.url {
+            let room = self.options.references_bytes_max;
+            if self.copied_bytes.saturating_add(url.capacity()) > room {
+                self.note(Memory::reason(room, "references"));
+                return None;
+            }
+            self.copied_bytes += url.capacity();
         }
         self.scan.links.push(link);
         Some(self.scan.links.len() - 1)
@@ -324,6 +360,10 @@ impl RawLink<'_> {
             self.text = text;
         }
     }
+}
+
+fn too_long() -> Reason {
+    Reason::ParseLimit { limit: format!("{REFERENCE_BYTES_MAX} bytes of a reference") }
 }
 
 fn names_no_place(url: &str) -> bool {

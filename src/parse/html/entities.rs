@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use markup5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
-use memchr::memchr;
+use memchr::memchr2;
 
 /// The longest name in the table is 32 bytes with its semicolon.
 const NAME_BYTES_MAX: usize = 33;
@@ -14,8 +14,10 @@ const NAME_BYTES_MAX: usize = 33;
 /// Where a reference stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In text, `<title>` or `<textarea>`.
+    /// In text, where NUL counts for nothing.
     Text,
+    /// In `<title>`, `<textarea>`, SVG or MathML, where NUL becomes U+FFFD, as in attributes.
+    Contained,
     /// In an attribute value.
     Attribute,
 }
@@ -23,9 +25,9 @@ pub enum Place {
 /// What a reference stands for: one character, or two.
 type Characters = (char, Option<char>);
 
-/// Replaces the references; borrows where there are none.
+/// Replaces the references, and NUL; borrows where there are none.
 pub fn decode(raw: &str, place: Place) -> Cow<'_, str> {
-    if memchr(b'&', raw.as_bytes()).is_none() {
+    if memchr2(b'&', b'\0', raw.as_bytes()).is_none() {
         return Cow::Borrowed(raw);
     }
     let mut out = String::with_capacity(raw.len());
@@ -36,8 +38,13 @@ pub fn decode(raw: &str, place: Place) -> Cow<'_, str> {
 /// Appends `raw` to `out` with its references replaced. Time is linear in the length of `raw`.
 pub fn decode_into(raw: &str, place: Place, out: &mut String) {
     let mut rest = raw;
-    while let Some((before, after)) = rest.split_once('&') {
+    while let Some((before, after)) = rest.split_once(['&', '\0']) {
         out.push_str(before);
+        if rest.as_bytes().get(before.len()) == Some(&b'\0') {
+            out.extend((place != Place::Text).then_some(char::REPLACEMENT_CHARACTER));
+            rest = after;
+            continue;
+        }
         rest = match reference(after.as_bytes(), place) {
             Some(((first, second), length)) => {
                 out.push(first);
@@ -127,6 +134,17 @@ mod tests {
             "\u{fffd}\u{fffd}\u{fffd}\u{fffd}€\u{81}"
         );
         assert_eq!(text("&NotEqualTilde;&nbsp;&#;&#x;"), "\u{2242}\u{338}\u{a0}&#;&#x;");
+    }
+
+    #[test]
+    fn nul_is_what_its_place_makes_of_it() {
+        for (place, expected) in [
+            (Place::Text, "ab&"),
+            (Place::Contained, "a\u{fffd}b&"),
+            (Place::Attribute, "a\u{fffd}b&"),
+        ] {
+            assert_eq!(decode("a\0b&amp;", place), expected);
+        }
     }
 
     #[test]

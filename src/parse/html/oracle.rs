@@ -21,7 +21,7 @@ fn by_tree(html: &str) -> (Vec<(LinkKind, String)>, String, Option<String>) {
     let mut links: Vec<(LinkKind, String)> = Vec::new();
     let mut add = |kind, url: &str| {
         let url = url.trim_matches(|c: char| c <= ' ').to_owned();
-        let is_self = url.is_empty() && kind != LinkKind::A;
+        let is_self = url.is_empty() && !matches!(kind, LinkKind::A | LinkKind::Area);
         if !is_self && !links.contains(&(kind, url.clone())) {
             links.push((kind, url));
         }
@@ -45,6 +45,13 @@ fn by_tree(html: &str) -> (Vec<(LinkKind, String)>, String, Option<String>) {
                 title.get_or_insert_with(|| fold(&element.text().collect::<String>(), 4096).0);
             }
             "a" => attr("href").into_iter().for_each(|url| add(LinkKind::A, url)),
+            "area" => {
+                text.push_str(attr("alt").unwrap_or_default());
+                attr("href").into_iter().for_each(|url| add(LinkKind::Area, url));
+            }
+            "audio" | "embed" | "track" => {
+                attr("src").into_iter().for_each(|url| add(LinkKind::Media, url));
+            }
             "iframe" => attr("src").into_iter().for_each(|url| add(LinkKind::Iframe, url)),
             "script" => attr("src").into_iter().for_each(|url| add(LinkKind::Script, url)),
             "video" => attr("src").into_iter().for_each(|url| add(LinkKind::Media, url)),
@@ -71,6 +78,7 @@ fn by_scan(html: &str) -> (Vec<(LinkKind, String)>, String, Option<String>) {
     let options = ScanOptions {
         links_max: 10_000,
         text_bytes_max: 1 << 20,
+        references_bytes_max: usize::MAX,
         meta_names: &[],
         measures_depth: false,
         is_xml: false,
@@ -93,6 +101,7 @@ fn value() -> impl Strategy<Value = String> {
         "[a-z/?#.]{0,6}",
         "[ a-z&;=<\\n]{0,12}",
         "(&amp;|&copy|&notin;|&#x41;|&lt|&bogus;|é|x|=|;| ){0,5}",
+        "(\0|\r\n|\r|/|a|&#0;|&#13;|<b|>|\u{fffe}){0,5}",
         "/[a-z]{1,3}( [12]x)?(, ?/[a-z]{1,3} 2x)?",
     ]
 }
@@ -114,13 +123,49 @@ fn attribute() -> impl Strategy<Value = String> {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z ]{0,10}", "(&amp;|&copy|&notit;|&#65;|&#x80;|& | < |<3|é|\\u{a0}){0,4}",]
+    prop_oneof![
+        "[a-z ]{0,10}",
+        "(\0|\r\n|\r|a|&#0;|<|</|<!|<\\?|\u{fffe}|&#x110000;){0,4}",
+        "(&amp;|&copy|&notit;|&#65;|&#x80;|& | < |<3|é|\\u{a0}){0,4}",
+    ]
 }
 
 fn piece() -> impl Strategy<Value = String> {
     let tag = prop::sample::select(vec![
-        "a", "A", "b", "i", "p", "div", "span", "img", "q", "video", "iframe", "script", "style",
-        "textarea", "xmp", "h1", "ul", "li", "em", "x-y", "title",
+        "a",
+        "A",
+        "b",
+        "i",
+        "p",
+        "div",
+        "span",
+        "img",
+        "q",
+        "video",
+        "iframe",
+        "script",
+        "style",
+        "textarea",
+        "xmp",
+        "h1",
+        "ul",
+        "li",
+        "em",
+        "x-y",
+        "title",
+        "area",
+        "audio",
+        "embed",
+        "track",
+        "section",
+        "blockquote",
+        "label",
+        "object",
+        "noembed",
+        "noframes",
+        "nobr",
+        "font",
+        "button",
     ]);
     let raw = prop::sample::select(vec![
         "<!-- <a href=/no> -->",
@@ -140,14 +185,41 @@ fn piece() -> impl Strategy<Value = String> {
         "<svg><a href=/svg>t</a><style>s</style><![CDATA[<c>]]><p>out",
         "<svg><title><b>t</b></title><desc><img src=/d></desc></svg>",
         "<math><mi><a href=/mi>m</a></mi><![CDATA[x]]></math>",
+        "<svg><foreignObject><a href=/fo>f</a><style>s</style></foreignObject><a href=/after>",
+        "<svg><desc><math><mtext><img src=/deep><svg><![CDATA[<y>]]></svg></mtext></math></desc></svg>",
+        "<math><mo><svg><desc><script>'<a href=/no>'</script></desc></svg></mo>x</math>",
+        "<svg><script>s</script><style/>shown</svg>",
+        "<svg><b>out<a href=/out>",
+        "<math><mi><svg/><a href=/mi2>m</a></mi></math>",
+        "<svg><font>in</font><font color=x>out</font>",
+        "<svg></p>out<![CDATA[no]]>",
+        "<svg></br>out<![CDATA[no]]>",
+        "<math><mglyph></mglyph><mi><mglyph><a href=/g>g</a></mi></math>",
+        "<script><!-- <script a> </script b> --> </script >",
+        "<script>\0<!--<script\n></script></script>",
+        "<style>\0</style\n>",
+        "<textarea>\n<!-- </textarea>",
+        "<!--\0--!><!----!><!----->",
+        "</p>",
+        "</br>",
+        "</b></i>",
         "</div>",
         "</a>",
     ]);
     let element = (tag, prop::collection::vec(attribute(), 0..4), text(), any::<bool>()).prop_map(
         |(tag, attributes, text, closed)| {
             let open = format!("<{tag} {}>{text}", attributes.join(" "));
-            let raw_text =
-                matches!(tag, "iframe" | "script" | "style" | "textarea" | "xmp" | "title");
+            let raw_text = matches!(
+                tag,
+                "iframe"
+                    | "script"
+                    | "style"
+                    | "textarea"
+                    | "xmp"
+                    | "title"
+                    | "noembed"
+                    | "noframes"
+            );
             if closed || raw_text { format!("{open}</{tag}>") } else { open }
         },
     );

@@ -23,6 +23,9 @@ const LINKS_USUAL: usize = 128;
 const ANCHOR_TEXT_BYTES_MAX: usize = 1024;
 /// Titles and descriptions beyond this are cut.
 pub(super) const FIELD_BYTES_MAX: usize = 4096;
+/// A longer reference is left out, and of a longer field only so much is read (P2): each is copied
+/// where it holds a character reference.
+pub(super) const REFERENCE_BYTES_MAX: usize = 64 << 10;
 /// SVG in MathML in SVG beyond this depth is read as HTML.
 const FOREIGN_DEPTH_MAX: usize = 64;
 
@@ -32,6 +35,8 @@ pub struct ScanOptions<'o> {
     pub links_max: usize,
     /// Bytes of text kept.
     pub text_bytes_max: usize,
+    /// Bytes of references that had to be copied because they hold character references.
+    pub references_bytes_max: usize,
     /// Names of `<meta>` to keep besides those the scan reads itself, in lower case.
     pub meta_names: &'o [&'o str],
     /// Measure [`Scan::depth_max`], which costs time and is needed only before a tree is built.
@@ -120,6 +125,7 @@ pub fn scan<'a>(html: &'a str, options: &ScanOptions<'_>) -> Scan<'a> {
         foreign: Vec::new(),
         muted: false,
         in_post_form: false,
+        copied_bytes: 0,
         nesting: Nesting::default(),
         root_attributes: 0,
         tags: 0,
@@ -147,6 +153,8 @@ pub(super) struct Scanner<'a, 'o> {
     /// Inside `<style>` or `<script>` of SVG, whose text is no raw text but is not shown either.
     muted: bool,
     pub(super) in_post_form: bool,
+    /// Of references, so far.
+    pub(super) copied_bytes: usize,
     nesting: Nesting,
     root_attributes: usize,
     tags: u32,
@@ -251,9 +259,9 @@ impl<'a> Scanner<'a, '_> {
         if matches!(tag, Tag::Plaintext | Tag::Xmp) {
             self.show_verbatim(start, end);
         } else if tag == Tag::Textarea {
-            self.show(start, end);
+            self.show_in(start, end, Place::Contained);
         } else if tag == Tag::Title && self.scan.title.is_none() && self.hidden == 0 {
-            let title = entities::decode(self.slice(start, end), Place::Text);
+            let title = entities::decode(head(self.slice(start, end)), Place::Contained);
             self.scan.title = Some(fold(&title, FIELD_BYTES_MAX).0);
         }
         end
@@ -369,14 +377,31 @@ impl<'a> Scanner<'a, '_> {
 
     /// Shows text, character references decoded.
     fn show(&mut self, start: usize, end: usize) {
-        if self.hidden == 0 && !self.muted {
-            self.sink.push(&entities::decode(self.slice(start, end), Place::Text));
+        let place = if self.is_foreign() { Place::Contained } else { Place::Text };
+        self.show_in(start, end, place);
+    }
+
+    fn show_in(&mut self, start: usize, end: usize, place: Place) {
+        if self.hidden == 0 && !self.muted && !self.sink.is_full() {
+            self.sink.push(&entities::decode(self.slice(start, end), place));
         }
     }
 
     fn show_verbatim(&mut self, start: usize, end: usize) {
-        if self.hidden == 0 && !self.muted {
-            self.sink.push(self.slice(start, end));
+        if self.hidden == 0 && !self.muted && !self.sink.is_full() {
+            let mut pieces = self.slice(start, end).split('\0');
+            self.sink.push(pieces.next().unwrap_or_default());
+            for piece in pieces {
+                self.sink.push("\u{fffd}");
+                self.sink.push(piece);
+            }
+        }
+    }
+
+    /// Why something is missing, once.
+    pub(super) fn note(&mut self, reason: Reason) {
+        if !self.scan.reasons.contains(&reason) {
+            self.scan.reasons.push(reason);
         }
     }
 
@@ -414,4 +439,9 @@ impl<'a> Scanner<'a, '_> {
         self.scan.text = text;
         self.scan
     }
+}
+
+/// The beginning of a field, which is all that may be kept of it and more.
+pub(super) fn head(raw: &str) -> &str {
+    raw.get(..raw.floor_char_boundary(REFERENCE_BYTES_MAX)).unwrap_or(raw)
 }

@@ -19,6 +19,7 @@ fn read_with<'a>(
         &ScanOptions {
             links_max,
             text_bytes_max,
+            references_bytes_max: usize::MAX,
             meta_names,
             measures_depth: true,
             is_xml: false,
@@ -140,6 +141,7 @@ fn xml_elements_end_where_they_say() {
     let options = |is_xml| ScanOptions {
         links_max: 10,
         text_bytes_max: 100,
+        references_bytes_max: usize::MAX,
         meta_names: &[],
         measures_depth: false,
         is_xml,

@@ -67,17 +67,22 @@ impl TextSink {
         if self.cut || chunk.is_empty() {
             return;
         }
+        let fits = chunk.get(..chunk.floor_char_boundary(room)).unwrap_or_default();
+        self.cut = fits.len() < chunk.len();
+        let fits = if self.cut { fits.trim_end_matches(' ') } else { fits };
+        if fits.is_empty() {
+            return;
+        }
         if self.gap && !self.text.is_empty() {
             self.text.push(' ');
         }
         self.gap = false;
-        if chunk.len() <= room {
-            self.text.push_str(chunk);
-            return;
-        }
-        self.cut = true;
-        let end = (0..=room).rev().find(|end| chunk.is_char_boundary(*end)).unwrap_or(0);
-        self.text.push_str(chunk.get(..end).unwrap_or_default());
+        self.text.push_str(fits);
+    }
+
+    /// Nothing more is taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.cut
     }
 
     /// The text, and whether it was cut.
@@ -172,6 +177,10 @@ mod tests {
     fn text_is_cut_between_characters() {
         assert_eq!(fold("ééé", 4), ("é".to_owned(), true));
         assert_eq!(fold("abc", 4), ("abc".to_owned(), false));
+        // No space is left where no word follows it.
+        assert_eq!(fold("abc def", 4), ("abc".to_owned(), true));
+        assert_eq!(fold("abc def", 5), ("abc".to_owned(), true));
+        assert_eq!(fold("abc def", 6), ("abc d".to_owned(), true));
     }
 
     #[test]

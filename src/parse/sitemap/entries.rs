@@ -4,12 +4,14 @@ use super::bare;
 use crate::parse::date;
 use crate::parse::handler::{Input, Parsed};
 use crate::parse::links::{Base, LinkRef, Links, URL_BYTES_MAX};
+use crate::parse::memory::Memory;
 use crate::parse::seen::Seen;
 use crate::types::{CrawlUrl, LinkKind, Reason};
 
 /// URLs of one file, as sitemaps.org bounds it.
 const ENTRIES_MAX: usize = 50_000;
-/// What they may take together: a file must not multiply a long URL of its own by its entries (P2).
+/// What they may take together, and not more than their share of the document's memory: a file must
+/// not multiply a long URL of its own by its entries (P2).
 const ENTRIES_BYTES_MAX: usize = 50 << 20;
 
 /// A longer value is no URL, no date and no title.
@@ -32,6 +34,8 @@ pub(super) struct Entries {
     host: String,
     links: Links,
     seen: Seen<usize>,
+    bytes_max: usize,
+    entry_bytes_max: usize,
     is_cut: bool,
     left_out: LeftOut,
 }
@@ -45,14 +49,17 @@ struct LeftOut {
     long_urls: u64,
     /// Titles, dates and URLs longer than [`VALUE_BYTES_MAX`].
     long_values: u64,
+    /// Parts of entries that hold more than an entry may.
+    long_entries: u64,
 }
 
 impl LeftOut {
-    fn reasons(&self) -> impl Iterator<Item = Reason> {
+    fn reasons(&self, entry_bytes_max: usize) -> impl Iterator<Item = Reason> {
         [
             (self.no_http, "no http or https URL".to_owned()),
             (self.long_urls, format!("a URL longer than {URL_BYTES_MAX} bytes")),
             (self.long_values, format!("a title, date or URL of over {VALUE_BYTES_MAX} bytes")),
+            (self.long_entries, format!("a URL beyond {entry_bytes_max} bytes of one entry")),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)
@@ -62,7 +69,7 @@ impl LeftOut {
 
 impl Entries {
     /// Relative references and missing schemes are taken from the file's own URL.
-    pub(super) fn new(file: &CrawlUrl) -> Self {
+    pub(super) fn new(file: &CrawlUrl, memory: Memory) -> Self {
         let own = file.as_url();
         Self {
             base: Base::new(own, None, encoding_rs::UTF_8),
@@ -70,6 +77,8 @@ impl Entries {
             host: own.host_str().unwrap_or_default().to_owned(),
             links: Links::default(),
             seen: Seen::with_capacity(0),
+            bytes_max: memory.entries().min(ENTRIES_BYTES_MAX),
+            entry_bytes_max: memory.entry(),
             is_cut: false,
             left_out: LeftOut::default(),
         }
@@ -78,6 +87,11 @@ impl Entries {
     /// There was more than there is room for.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// What one entry may hold while it is read, in bytes.
+    pub(super) fn entry_bytes_max(&self) -> usize {
+        self.entry_bytes_max
     }
 
     /// Nothing was found.
@@ -103,19 +117,25 @@ impl Entries {
             self.left_out.long_urls += 1;
             return;
         }
-        if self.links.len() >= ENTRIES_MAX || self.links.bytes() >= ENTRIES_BYTES_MAX {
+        let room = self.bytes_max.saturating_sub(self.links.bytes());
+        if self.links.len() >= ENTRIES_MAX || room < url.len() + entry.title.len() {
             self.is_cut = true;
             return;
         }
         let lastmod = entry.lastmod.and_then(date::changed_at);
         let link =
             LinkRef { url: &url, text: entry.title, rel: "", kind, nofollow: false, lastmod };
-        self.links.push_new(link, &mut self.seen);
+        self.links.push_new(link, &mut self.seen, self.bytes_max);
     }
 
     /// A field was longer than [`VALUE_BYTES_MAX`].
     pub(super) fn value_too_long(&mut self) {
         self.left_out.long_values += 1;
+    }
+
+    /// An entry named more than [`Self::entry_bytes_max`] holds: so many parts were left out.
+    pub(super) fn entry_too_long(&mut self, parts: u64) {
+        self.left_out.long_entries += parts;
     }
 
     /// `www.example.com/page` in a file of `www.example.com`.
@@ -126,9 +146,9 @@ impl Entries {
 
     /// As a document without text.
     pub(super) fn into_parsed(self, input: &Input<'_>) -> Parsed {
-        let limit = format!("{ENTRIES_MAX} entries or {ENTRIES_BYTES_MAX} bytes of a sitemap");
+        let limit = format!("{ENTRIES_MAX} entries or {} bytes of a sitemap", self.bytes_max);
         let cut = self.is_cut.then_some(Reason::ParseLimit { limit });
-        let reasons = cut.into_iter().chain(self.left_out.reasons()).collect();
+        let reasons = cut.into_iter().chain(self.left_out.reasons(self.entry_bytes_max)).collect();
         Parsed { links: self.links, reasons, ..bare(input) }
     }
 }

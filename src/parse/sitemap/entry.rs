@@ -3,8 +3,13 @@
 use quick_xml::XmlVersion;
 use quick_xml::events::BytesStart;
 
-use super::entries::{Entries, Entry};
+use super::entries::{Entries, Entry, VALUE_BYTES_MAX};
 use crate::types::LinkKind;
+
+/// No form of a date is longer.
+const DATE_BYTES_MAX: usize = 64;
+/// What a place costs beside its text, with its date.
+const PLACE_BYTES: usize = 64 + DATE_BYTES_MAX;
 
 /// What the root element says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +87,13 @@ pub(super) struct Draft {
     early_date: Option<String>,
     /// The same page in other languages.
     alternates: Vec<String>,
+    /// Of both, and how much of it there may be.
+    bytes: usize,
+    bytes_max: usize,
+    /// Those that did not fit.
+    left_out: u64,
+    /// Those that were too long by themselves.
+    too_long: u64,
     title: String,
     guid: String,
     /// Text outside all fields.
@@ -89,6 +101,23 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// Nothing yet, and never more than so many bytes of places.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// There is room for a place of this length (P2).
+    fn takes(&mut self, length: usize) -> bool {
+        let bytes = self.bytes + length + PLACE_BYTES;
+        let fits = bytes <= self.bytes_max;
+        if fits {
+            self.bytes = bytes;
+        } else {
+            self.left_out += 1;
+        }
+        fits
+    }
+
     /// A field opens: some say everything in their attributes.
     pub(super) fn attributes(
         &mut self,
@@ -100,19 +129,29 @@ impl Draft {
         if name != "link" {
             return;
         }
-        let attribute = |name: &str| {
-            let found = tag.html_attributes().flatten().find(|one| one.key.into_inner() == name)?;
+        let mut too_long = 0;
+        let mut attribute = |name: &str| {
+            // The first of a name counts, so the check for later ones is left out.
+            let mut attributes = tag.html_attributes();
+            let mut attributes = attributes.with_checks(false).flatten();
+            let found = attributes.find(|one| one.key.into_inner() == name)?;
+            if found.value.len() > VALUE_BYTES_MAX {
+                too_long += 1;
+                return None;
+            }
             let value = found.normalized_value(XmlVersion::Implicit1_0);
             Some(value.map_or_else(|_| found.value.to_string(), String::from))
         };
-        let Some(href) = attribute("href") else { return };
+        let href = attribute("href");
         let is_alternate = attribute("rel").is_none_or(|rel| rel == "alternate");
+        self.too_long += too_long;
+        let Some(href) = href else { return };
         match kind {
             Kind::Atom if is_own && is_alternate && self.locations.is_empty() => {
                 self.locations.push((href, None));
             }
             // `<xhtml:link rel=alternate hreflang=… href=…>`.
-            Kind::Sitemap if is_alternate => self.alternates.push(href),
+            Kind::Sitemap if is_alternate && self.takes(href.len()) => self.alternates.push(href),
             Kind::Atom | Kind::Sitemap | Kind::Rss => {}
         }
     }
@@ -123,7 +162,10 @@ impl Draft {
             return;
         }
         match field {
-            Field::Location => self.locations.push((value.to_owned(), None)),
+            Field::Location if self.takes(value.len()) => {
+                self.locations.push((value.to_owned(), None));
+            }
+            Field::Location => {}
             Field::Title => value.clone_into(&mut self.title),
             Field::Guid => value.clone_into(&mut self.guid),
             Field::Date => self.date(value),
@@ -132,6 +174,9 @@ impl Draft {
 
     /// The date of the location before it, else of the one after it.
     fn date(&mut self, value: &str) {
+        if value.len() > DATE_BYTES_MAX {
+            return;
+        }
         match self.locations.last_mut() {
             Some((_, date @ None)) => *date = Some(value.to_owned()),
             Some(_) => {}
@@ -141,6 +186,8 @@ impl Draft {
 
     /// The entry is complete.
     pub(super) fn finish(mut self, kind: Kind, entries: &mut Entries) {
+        entries.entry_too_long(self.left_out);
+        (0..self.too_long).for_each(|_| entries.value_too_long());
         if self.locations.is_empty() {
             let instead = match kind {
                 Kind::Sitemap => self.own_text,

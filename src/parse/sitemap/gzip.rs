@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::{bare, is_list_of_urls, is_sitemap_or_feed};
 use crate::parse::decode::{DecodeLimits, gunzip};
 use crate::parse::handler::{Handler, Input, Limits, Parsed, handler_for};
+use crate::parse::memory::Memory;
 use crate::parse::mime::{Sniffed, sniff};
 use crate::types::{Headers, Reason};
 
@@ -15,13 +16,13 @@ const FILE_BYTES_MAX: usize = 50 << 20;
 const LOOK_BYTES: usize = 8 << 10;
 
 /// A sitemap or a feed by its first bytes, packed or not, whatever its type and name say (P3).
-pub(in crate::parse) fn looks_like_list(body: &Bytes) -> bool {
+pub(in crate::parse) fn looks_like_list(body: &Bytes, memory: Memory) -> bool {
     let is_list = |bytes: &[u8]| is_sitemap_or_feed(bytes) || is_list_of_urls(bytes);
     if !body.starts_with(b"\x1f\x8b") {
         return is_list(body);
     }
     let begin = DecodeLimits { decoded_bytes_max: LOOK_BYTES, ratio_max: usize::MAX };
-    is_list(&gunzip(body, &begin).bytes)
+    is_list(&gunzip(body, &begin, memory).bytes)
 }
 
 /// A gzip file with a sitemap or a feed in it. What is in it is looked at, not its name; a file
@@ -44,7 +45,7 @@ impl Handler for GzipHandler {
     fn parse(&self, input: &Input<'_>, limits: &Limits) -> Parsed {
         let max = DecodeLimits { decoded_bytes_max: FILE_BYTES_MAX, ..limits.decode };
         let (inside, cut) = if input.body.starts_with(b"\x1f\x8b") {
-            let decoded = gunzip(input.body, &max);
+            let decoded = gunzip(input.body, &max, limits.memory);
             (decoded.bytes, decoded.reason)
         } else {
             (input.body.clone(), None)

@@ -3,6 +3,7 @@
 use super::entries::{Entries, Entry};
 use super::is_named_sitemap;
 use crate::parse::handler::{Input, Parsed};
+use crate::parse::memory::Memory;
 use crate::types::LinkKind;
 
 /// What is looked at of a body whose type says something else.
@@ -10,13 +11,17 @@ const HEAD_BYTES: usize = 4 << 10;
 
 /// The URLs of a text that is a sitemap: every line is a URL, or its name says that it is one.
 /// `None` for any other text.
-pub(in crate::parse) fn text_sitemap(text: &str, input: &Input<'_>) -> Option<Parsed> {
+pub(in crate::parse) fn text_sitemap(
+    text: &str,
+    input: &Input<'_>,
+    memory: Memory,
+) -> Option<Parsed> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     lines.peek()?;
     if !is_named_sitemap(input.url) && !lines.clone().all(is_url) {
         return None;
     }
-    let mut entries = Entries::new(input.url);
+    let mut entries = Entries::new(input.url, memory);
     for url in lines.filter(|line| !line.contains(char::is_whitespace)) {
         // What has no scheme may be a URL, and may be a word.
         if is_url(url) || entries.lacks_scheme(url) {

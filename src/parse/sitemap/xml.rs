@@ -15,6 +15,10 @@ use crate::types::Reason;
 
 /// A sitemap nests three deep, feeds with their extensions a little more.
 const DEPTH_MAX: usize = 64;
+/// Elements that are never closed: the reader below keeps the name of each.
+const OPEN_MAX: usize = 1 << 18;
+/// Names are told apart by so much of them.
+const NAME_BYTES_MAX: usize = 64;
 /// How often the time limit is asked about, in events.
 const EVENTS_PER_CHECK: u32 = 1024;
 /// Bytes in which the root has to begin: licences and style sheets stand before it.
@@ -123,7 +127,7 @@ impl<'w> Walk<'w> {
         reader: &mut Reader<&[u8]>,
         out_of_time: &dyn Fn() -> bool,
     ) -> Option<String> {
-        let mut count = 0u32;
+        let (mut count, mut open) = (0_u32, 0_usize);
         loop {
             count = count.wrapping_add(1);
             if count.is_multiple_of(EVENTS_PER_CHECK) && out_of_time() {
@@ -131,11 +135,18 @@ impl<'w> Walk<'w> {
             }
             match reader.read_event() {
                 Ok(Event::Eof) => return None,
-                Ok(event) => self.take(&event),
+                Ok(event) => {
+                    open += usize::from(matches!(event, Event::Start(_)));
+                    open = open.saturating_sub(usize::from(matches!(event, Event::End(_))));
+                    self.take(&event);
+                }
                 Err(error) => return Some(format!("broken XML: {error}")),
             }
             if self.stack.len() > DEPTH_MAX {
                 return Some(format!("{DEPTH_MAX} nested elements"));
+            }
+            if open > OPEN_MAX {
+                return Some(format!("{OPEN_MAX} elements without an end"));
             }
             if self.entries.is_cut() {
                 return None;
@@ -163,10 +174,11 @@ impl<'w> Walk<'w> {
         let name = tag.name();
         let (prefix, name) = split(name.into_inner());
         let is_own = prefix.is_empty() || prefix == self.root_prefix;
-        let opened = Open { name: name.to_owned(), is_own };
+        let opened = Open { name: short(name).to_owned(), is_own };
         if is_own && self.kind.begins_entry(name) && !self.is_in_blank_field() {
             self.end_entry();
-            self.entry = Some((self.stack.len(), Draft::default()));
+            let draft = Draft::new(self.entries.entry_bytes_max());
+            self.entry = Some((self.stack.len(), draft));
         } else if let Some((place, draft)) = &mut self.entry {
             if self.stack.len() == *place + 1 {
                 self.value.clear();
@@ -187,6 +199,7 @@ impl<'w> Walk<'w> {
 
     /// Closes the innermost element of this name, and all that are still open inside it.
     fn close(&mut self, name: &str) {
+        let name = short(name);
         let Some(place) = self.stack.iter().rposition(|open| open.name == name) else { return };
         while self.stack.len() > place {
             let Some(open) = self.stack.pop() else { return };
@@ -250,6 +263,11 @@ fn resolved(reference: &BytesRef<'_>) -> String {
         Ok(None) => resolve_xml_entity(reference).unwrap_or_default().to_owned(),
         Err(_) => String::new(),
     }
+}
+
+/// What is kept of an element's name.
+fn short(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or(name)
 }
 
 /// Prefix and local name.

@@ -22,10 +22,11 @@ fn shape() -> Shape {
 
 /// What a page holds: bytes of text, links, title.
 fn read(url: &str, body: &[u8]) -> (usize, Links, Option<String>) {
-    let text = to_text(body, None, true);
+    let text = to_text(body, None, true, usize::MAX);
     let options = ScanOptions {
         links_max: 10_000,
         text_bytes_max: 1 << 20,
+        references_bytes_max: usize::MAX,
         meta_names: &[],
         measures_depth: false,
         is_xml: false,
@@ -33,7 +34,7 @@ fn read(url: &str, body: &[u8]) -> (usize, Links, Option<String>) {
     };
     let found = scan(&text.text, &options);
     let base = Base::new(&url::Url::parse(url).unwrap(), None, text.encoding);
-    let (links, _) = resolve_links(&found.links, &found.text, &base, &|| false);
+    let (links, _) = resolve_links(&found.links, &found.text, &base, usize::MAX, &|| false);
     (found.text.len(), links, found.title)
 }
 
@@ -99,7 +100,7 @@ fn navigation_is_the_same_on_all_large_pages_of_a_host() {
     let shape = shape();
     let mut navigation: Vec<(u16, String)> = Vec::new();
     sample(&shape, |plan, _, body| {
-        let text = to_text(body, None, true).text.into_owned();
+        let text = to_text(body, None, true, usize::MAX).text.into_owned();
         let from = text.find("<nav").unwrap();
         let nav = text.get(from..text.find("</nav>").unwrap()).unwrap();
         if body.len() > NAVIGATION_MAX * NAVIGATION_BYTES * 2 {
