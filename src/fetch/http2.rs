@@ -41,8 +41,9 @@ const BROKEN_STREAMS_MAX: usize = 64;
 /// A connection to one origin at one address.
 pub(super) struct Http2 {
     sender: SendRequest<Empty<Bytes>>,
-    tasks: Tasks,
     remote: SocketAddr,
+    /// H2-2: after the sender, which the tasks live by.
+    _running: Running,
 }
 
 /// Why no head came.
@@ -78,7 +79,7 @@ impl Http2 {
             // How it ended is told to whoever waits for an answer.
             connection.await.ok();
         });
-        Ok(Self { sender, tasks, remote })
+        Ok(Self { sender, remote, _running: Running(tasks) })
     }
 
     /// The address it was made to.
@@ -112,13 +113,6 @@ impl Http2 {
             return Err(SendFailure::Failed(failure::too_many_headers()));
         }
         Ok(response)
-    }
-}
-
-impl Drop for Http2 {
-    /// H2-2.
-    fn drop(&mut self) {
-        self.tasks.locked(JoinSet::abort_all);
     }
 }
 
@@ -184,5 +178,41 @@ where
             while tasks.try_join_next().is_some() {}
             tasks.spawn(future);
         });
+    }
+}
+
+/// H2-2: tasks that end when this goes. They know of each other, so none would end by itself.
+struct Running(Tasks);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.locked(JoinSet::abort_all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn tasks_that_never_end_end_with_their_connection() {
+        let tasks = Tasks::default();
+        let (held, ended) = oneshot::channel::<()>();
+        let (begun, running) = oneshot::channel();
+        let knows_the_others = tasks.clone();
+        tasks.execute(async move {
+            let _kept = (held, knows_the_others);
+            begun.send(()).unwrap();
+            std::future::pending::<()>().await;
+        });
+        let guard = Running(tasks);
+        running.await.unwrap();
+        drop(guard);
+        let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
+        assert!(ended.expect("an end within patience").is_err());
     }
 }
