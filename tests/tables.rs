@@ -1,5 +1,5 @@
-//! Tables of documents name for each of their rows, in the last column, the tests that hold it: they
-//! are there.
+//! Tables of documents name for each of their rows, in the last column, the tests that hold it:
+//! they are there.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
 
