@@ -55,7 +55,7 @@ fn by_tree(html: &str) -> (Vec<(LinkKind, String)>, String, Option<String>) {
             "iframe" => attr("src").into_iter().for_each(|url| add(LinkKind::Iframe, url)),
             "script" => attr("src").into_iter().for_each(|url| add(LinkKind::Script, url)),
             "video" => attr("src").into_iter().for_each(|url| add(LinkKind::Media, url)),
-            "q" => attr("cite").into_iter().for_each(|url| add(LinkKind::Cite, url)),
+            "q" | "blockquote" => attr("cite").into_iter().for_each(|url| add(LinkKind::Cite, url)),
             "img" => {
                 text.push_str(attr("alt").unwrap_or_default());
                 attr("src").into_iter().for_each(|url| add(LinkKind::Image, url));
