@@ -137,7 +137,9 @@ fn floods_of_entities_are_decoded_in_place() {
         let links: String =
             (0..100).map(|n| format!("<a href='{n}{}'>", fill(entity, 60_000))).collect();
         let links = page(links);
-        assert!(links.reasons().iter().any(|reason| reason.contains("references")), "{entity}");
+        let is_full = links.reasons().iter().any(|reason| reason.contains("references"));
+        // The one that becomes longer than it is written.
+        assert_eq!(is_full, entity == "&nGt;", "{entity}");
     }
     let cut = page(format!("{BEFORE}{}", fill("&#", LARGE / 2) + &fill("9", 1 << 20)));
     assert_eq!(cut.urls(), [FIRST]);

@@ -57,7 +57,8 @@ impl<'a> Scanner<'a, '_> {
             Tag::Audio | Tag::BgSound | Tag::Embed | Tag::Track => {
                 self.link(LinkKind::Media, Attr::Src);
             }
-            Tag::Math
+            Tag::Font
+            | Tag::Math
             | Tag::MathText
             | Tag::Plaintext
             | Tag::RawText
@@ -261,8 +262,7 @@ impl<'a> Scanner<'a, '_> {
     /// Adds a link, or finds it among those there are.
     fn add(&mut self, kind: LinkKind, raw: &'a str, text: (usize, usize)) -> Option<usize> {
         let raw = trim(raw);
-        let is_self = raw.is_empty();
-        if is_self && !matches!(kind, LinkKind::A | LinkKind::Area) || names_no_place(raw) {
+        if raw.is_empty() && !may_be_self(kind) || names_no_place(raw) {
             return None;
         }
         let rel = trim(self.attributes.get(Attr::Rel).unwrap_or_default());
@@ -290,13 +290,16 @@ impl<'a> Scanner<'a, '_> {
             return Some(found);
         }
         let rel = if rel.len() > REL_BYTES_MAX { "" } else { rel };
-        let link = self.push(RawLink {
-            url: decode(raw, Place::Attribute),
-            text,
-            rel: decode(rel, Place::Attribute),
-            kind,
-            nofollow,
-        })?;
+        let url = match decode(raw, Place::Attribute) {
+            // White space may be written as a character reference too.
+            Cow::Owned(url) => Cow::Owned(trim(&url).to_owned()),
+            borrowed @ Cow::Borrowed(_) => borrowed,
+        };
+        if url.is_empty() && !may_be_self(kind) {
+            return None;
+        }
+        let link =
+            self.push(RawLink { url, text, rel: decode(rel, Place::Attribute), kind, nofollow })?;
         self.seen.insert(hash, (raw, link));
         Some(link)
     }
@@ -362,6 +365,11 @@ impl RawLink<'_> {
     }
 }
 
+/// An empty reference is the page itself, which some links lead to and no image is.
+fn may_be_self(kind: LinkKind) -> bool {
+    matches!(kind, LinkKind::A | LinkKind::Area)
+}
+
 fn too_long() -> Reason {
     Reason::ParseLimit { limit: format!("{REFERENCE_BYTES_MAX} bytes of a reference") }
 }
@@ -372,8 +380,9 @@ fn names_no_place(url: &str) -> bool {
     })
 }
 
+/// Without what a URL loses at its ends; NUL is no more one there, but U+FFFD.
 fn trim(value: &str) -> &str {
-    value.trim_matches(|c: char| c <= ' ')
+    value.trim_matches(|c: char| c <= ' ' && c != '\0')
 }
 
 fn tokens(rel: &str) -> impl Iterator<Item = &str> {

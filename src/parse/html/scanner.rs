@@ -226,7 +226,7 @@ impl<'a> Scanner<'a, '_> {
         if tag.separates() {
             self.sink.separate();
         }
-        if tag.breaks_out() && self.is_foreign() {
+        if self.is_foreign() && self.breaks_out(tag) {
             self.leave_foreign();
         }
         let is_empty = self.options.is_xml && end.self_closing;
@@ -281,6 +281,12 @@ impl<'a> Scanner<'a, '_> {
         }
         if tag.separates() {
             self.sink.separate();
+        }
+        // The two end tags that stand for elements of their own.
+        if self.is_foreign()
+            && (name.eq_ignore_ascii_case(b"p") || name.eq_ignore_ascii_case(b"br"))
+        {
+            self.leave_foreign();
         }
         self.close(tag);
         end.next
@@ -365,6 +371,13 @@ impl<'a> Scanner<'a, '_> {
             self.foreign.truncate(at);
             self.muted = false;
         }
+    }
+
+    /// A start tag that is HTML's and nothing of SVG or MathML.
+    fn breaks_out(&self, tag: Tag) -> bool {
+        let looks = [Attr::Color, Attr::Face, Attr::Size];
+        let is_html_font = || looks.iter().any(|attr| self.attributes.get(*attr).is_some());
+        tag.breaks_out() || tag == Tag::Font && is_html_font()
     }
 
     /// HTML that cannot stand in SVG or MathML ends them, up to an element that holds HTML.

@@ -17,6 +17,8 @@ pub(super) enum Tag {
     InlineQuote,
     Button,
     Embed,
+    /// Ends foreign content where it says how the font looks.
+    Font,
     Form,
     Frame,
     Html,
@@ -73,6 +75,7 @@ static TAGS: Names<Tag> = Names::new(&[
     ("body", Tag::Body),
     ("button", Tag::Button),
     ("embed", Tag::Embed),
+    ("font", Tag::Font),
     ("form", Tag::Form),
     ("frame", Tag::Frame),
     ("html", Tag::Html),
@@ -159,6 +162,7 @@ impl Tag {
             | Self::BgSound
             | Self::InlineQuote
             | Self::Embed
+            | Self::Font
             | Self::Image
             | Self::SvgImage
             | Self::Link
