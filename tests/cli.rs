@@ -46,6 +46,7 @@ const BAD: &str = "[politeness]
 min_dely = \"1s\"
 [fetch]
 workers = \"many\"
+extra_ca_files = [\"none.pem\"]
 [scope]
 include = [\"regex:(\", \"file:none.txt\"]
 [data]
@@ -72,11 +73,12 @@ fn every_fault_of_a_configuration_is_named_at_once() {
         "bad.toml:2:1: politeness.min_dely",
         "min_delay",
         "bad.toml:4:1: fetch.workers",
-        "bad.toml:6:12: scope.include[0] = \"regex:(\": ",
-        "bad.toml:6:23: scope.include[1]: failed to read none.txt: ",
-        "bad.toml:8:1: data.store = \"s3://bucket/crawl\": ",
-        "bad.toml:10:1: output[0].kind = \"parquet\": ",
-        "bad.toml:11:1: extract[0]: ",
+        "bad.toml:7:12: scope.include[0] = \"regex:(\": ",
+        "bad.toml:7:23: scope.include[1]: failed to read none.txt: ",
+        "bad.toml:9:1: data.store = \"s3://bucket/crawl\": ",
+        "bad.toml:11:1: output[0].kind = \"parquet\": ",
+        "bad.toml:12:1: extract[0]: ",
+        "bad.toml:5:19: fetch.extra_ca_files[0] = \"none.pem\": ",
     ];
     check(&["crawl", "https://a.test/", "--config", "bad.toml"], 2, &said);
     check(&["config", "check", "bad.toml"], 2, &said);

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +59,16 @@ pub enum ConnectError {
         /// The file.
         file: PathBuf,
     },
-    /// A certificate in such a file, or the set of protocol versions.
+    /// A certificate in such a file that is no root.
+    #[error("a certificate in {} cannot be used", .file.display())]
+    NoRoot {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: rustls::Error,
+    },
+    /// The set of protocol versions.
     #[error("failed to set up TLS")]
     Tls(#[from] rustls::Error),
 }
@@ -122,20 +131,30 @@ fn server_name(url: &CrawlUrl) -> Result<ServerName<'static>, Failed> {
     })
 }
 
+/// The roots in a file of `fetch.extra_ca_files`.
+///
+/// # Errors
+/// It cannot be read, has no certificate, or one that is none.
+pub fn roots_of(file: &Path) -> Result<RootCertStore, ConnectError> {
+    let unreadable = |source| ConnectError::CaFile { file: file.to_owned(), source };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(unreadable)? {
+        let added = roots.add(certificate.map_err(unreadable)?);
+        added.map_err(|source| ConnectError::NoRoot { file: file.to_owned(), source })?;
+    }
+    match roots.is_empty() {
+        true => Err(ConnectError::NoCertificate { file: file.to_owned() }),
+        false => Ok(roots),
+    }
+}
+
 /// H6: public roots and the operator's own, sessions kept for many hosts, X25519 first.
 fn tls_config(settings: &ConnectSettings) -> Result<ClientConfig, ConnectError> {
     let mut provider: CryptoProvider = aws_lc_rs::default_provider();
     provider.kx_groups.sort_by_key(|group| group.name() != NamedGroup::X25519);
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for file in &settings.extra_ca_files {
-        let before = roots.len();
-        let unreadable = |source| ConnectError::CaFile { file: file.clone(), source };
-        for certificate in CertificateDer::pem_file_iter(file).map_err(unreadable)? {
-            roots.add(certificate.map_err(unreadable)?)?;
-        }
-        if roots.len() == before {
-            return Err(ConnectError::NoCertificate { file: file.clone() });
-        }
+        roots.roots.extend(roots_of(file)?.roots);
     }
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()?

@@ -23,7 +23,7 @@ mod classify;
 mod worker;
 
 pub use client::{EgressCheck, HttpExchange};
-pub use connect::{ConnectError, ConnectSettings};
+pub use connect::{ConnectError, ConnectSettings, roots_of};
 pub use resolve::{DnsSettings, HickoryResolver, ResolverError};
 pub use settings::FetchSettings;
 pub use worker::{FetchActor, FetchContext, FetchHeld, FetchState, Fetchers};

@@ -78,11 +78,12 @@ pub struct NodeOptions {
 pub fn check(config: &Config) -> Vec<Fault> {
     let of = |faults: Option<ConfigFaults>| faults.into_iter().flat_map(|faults| faults.faults);
     let mut faults: Vec<Fault> = settings::store(config).into_iter().collect();
+    faults.extend(settings::root_faults(config));
     faults.extend(rules::scope_rules(config).err().into_iter().flatten());
     faults.extend(of(settings::archive(config).err()));
     faults.extend(of(settings::coordinator(config).err()));
     faults.extend(settings::output_faults(config));
-    faults.extend(settings::extractors(config).filter_map(Result::err));
+    faults.extend(settings::extractors(config).flat_map(|extractor| of(extractor.err())));
     faults
 }
 

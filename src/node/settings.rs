@@ -12,7 +12,7 @@ use crate::archive::{ArchiveFormat, ArchiveSettings, CrawlerInfo};
 use crate::cluster::SingleNode;
 use crate::config::{self, Config, ConfigFaults, Fault};
 use crate::discovery::DiscoverySettings;
-use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings};
+use crate::fetch::{ConnectSettings, DnsSettings, FetchSettings, roots_of};
 use crate::frontier::FrontierSettings;
 use crate::output::{OutputSettings, output_name};
 use crate::parse::decode::DecodeLimits;
@@ -245,10 +245,10 @@ pub(super) fn parse(config: &Config) -> Result<ParseSettings, ConfigFaults> {
 }
 
 /// What `[[extract]]` says, each right or wrong by itself.
-pub(super) fn extractors(config: &Config) -> impl Iterator<Item = Result<Extractor, Fault>> {
+pub(super) fn extractors(config: &Config) -> impl Iterator<Item = Result<Extractor, ConfigFaults>> {
     config.extract.iter().enumerate().map(|(at, section)| {
         let extractor = Extractor::new(&section.r#match, &section.fields);
-        extractor.map_err(|why| Fault::of(format!("extract[{at}]"), why.to_string()))
+        extractor.map_err(|why| Fault::of(format!("extract[{at}]"), why.to_string()).into())
     })
 }
 
@@ -257,6 +257,14 @@ pub(super) fn store(config: &Config) -> Option<Fault> {
     let url = config.data.store.as_deref()?;
     let why = Objects::check(url).err()?;
     Some(Fault::of("data.store", in_full(&why)).found(url))
+}
+
+/// Every file of roots that cannot be used.
+pub(super) fn root_faults(config: &Config) -> impl Iterator<Item = Fault> {
+    config.fetch.extra_ca_files.iter().enumerate().filter_map(|(at, file)| {
+        let why = roots_of(file).err()?;
+        Some(Fault::of(format!("fetch.extra_ca_files[{at}]"), in_full(&why)).found(file))
+    })
 }
 
 /// The settings of the archive.
