@@ -244,12 +244,17 @@ impl HttpExchange {
             Source::Http1(incoming) => incoming,
             Source::Http2(frames) => frames,
         };
+        let is_unread = unread.is_some();
         let Body { bytes, cut } = match unread.take() {
             Some(body) => body,
             None => body::read(source, opened.length, limits, self.clock.as_ref()).await,
         };
         let Begun { opened, place, .. } = *begun;
         let idle = match opened.source {
+            Source::Http1(mut incoming) if is_unread => {
+                incoming.pass_over();
+                incoming.into_idle().map(Link::Http1)
+            }
             Source::Http1(incoming) if cut.is_none() => incoming.into_idle().map(Link::Http1),
             Source::Http1(_) => None,
             Source::Http2(frames) => Some(Link::Http2(frames.connection)),

@@ -3,8 +3,11 @@
 //! - What it says is known is known: a fingerprint has 128 bits and a secret seed, and depends on
 //!   nothing the table's keys depend on, so no page can make a URL that passes for another.
 //! - What it does not know may be known all the same.
-//! - Its size is fixed: 16 bytes a URL and a byte for every four. It evicts by second chance within
-//!   a set of eight: what is asked for again and again, the navigation links of a site, stays.
+//! - It has a bound, of 16 bytes a URL and a byte for every four, and grows towards it with what
+//!   it holds, a set at a time (linear hashing: W. Litwin, 1980): no call waits for a larger table,
+//!   and a short crawl does not touch a page of memory for each of its URLs.
+//! - At its bound it evicts by second chance within a set of eight: what is asked for again and
+//!   again, the navigation links of a site, stays.
 //!
 //! Deterministic: the same calls leave the same cache.
 
@@ -12,6 +15,11 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// Entries of a set: 128 bytes, two cache lines.
 const WAYS: usize = 8;
+/// Sets of a new cache: a page of memory.
+const SETS_FIRST: usize = 32;
+/// The cache grows when it holds so many entries a set on average. The sets that are not split yet
+/// hold up to twice as many, four of eight, and one of them in fifty is asked for a ninth.
+const FILLED: usize = 2;
 
 /// A URL as the cache knows it; never 0, which marks an empty place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +31,10 @@ pub struct Fingerprints {
     seed: u64,
     sets: Vec<[u128; WAYS]>,
     marks: Vec<Marks>,
+    /// Sets at the beginning of this round of splits, a power of two; those beyond it are the other
+    /// halves of the first ones.
+    round: usize,
+    sets_max: usize,
     len: usize,
 }
 
@@ -38,8 +50,14 @@ struct Marks {
 impl Fingerprints {
     /// A cache for at least `capacity` URLs, keyed by a secret seed.
     pub fn new(capacity: usize, seed: u64) -> Self {
-        let sets = capacity.div_ceil(WAYS).max(1);
-        Self { seed, sets: vec![[0; WAYS]; sets], marks: vec![Marks::default(); sets], len: 0 }
+        let sets_max = capacity.div_ceil(WAYS).max(1);
+        let round = SETS_FIRST.min(1 << sets_max.ilog2());
+        // Room that is not touched costs nothing, and what is there never moves.
+        let mut sets = Vec::with_capacity(sets_max);
+        let mut marks = Vec::with_capacity(sets_max);
+        sets.resize(round, [0; WAYS]);
+        marks.resize(round, Marks::default());
+        Self { seed, sets, marks, round, sets_max, len: 0 }
     }
 
     /// The fingerprint of a URL's recognised form.
@@ -62,6 +80,9 @@ impl Fingerprints {
         if self.contains(fingerprint) {
             return;
         }
+        if self.len >= FILLED * self.sets.len() && self.sets.len() < self.sets_max {
+            self.split();
+        }
         let set = self.set_of(fingerprint);
         let empty = self.sets[set].iter().position(|entry| *entry == 0);
         self.len += usize::from(empty.is_some());
@@ -79,16 +100,35 @@ impl Fingerprints {
         self.len == 0
     }
 
-    /// URLs it has places for.
+    /// URLs it has places for when it is grown.
     pub fn capacity(&self) -> usize {
-        self.sets.len() * WAYS
+        self.sets_max * WAYS
     }
 
-    /// The set, by the upper half of the fingerprint, evenly over any number of sets.
+    /// The set: by so many bits as the round has, and one more where its set is split already.
     fn set_of(&self, fingerprint: Fingerprint) -> usize {
-        let upper = fingerprint.0 >> 64;
-        let sets = self.sets.len() as u128;
-        usize::try_from((upper * sets) >> 64).expect("a 64-bit fraction of a usize is below it")
+        let bits = usize::try_from((fingerprint.0 >> 64) & (usize::MAX as u128)).unwrap_or(0);
+        let wide = bits & (2 * self.round - 1);
+        if wide < self.sets.len() { wide } else { wide - self.round }
+    }
+
+    /// The next set of the round gives those of its entries that have one bit more to a new set.
+    fn split(&mut self) {
+        let (from, to) = (self.sets.len() - self.round, self.sets.len());
+        self.sets.push([0; WAYS]);
+        self.marks.push(Marks::default());
+        for way in 0..WAYS {
+            let entry = self.sets[from][way];
+            if entry != 0 && self.set_of(Fingerprint(entry)) == to {
+                self.sets[to][way] = std::mem::take(&mut self.sets[from][way]);
+                let asked = self.marks[from].asked & (1 << way);
+                self.marks[from].asked &= !asked;
+                self.marks[to].asked |= asked;
+            }
+        }
+        if self.sets.len() == 2 * self.round {
+            self.round *= 2;
+        }
     }
 }
 
@@ -120,9 +160,34 @@ mod tests {
         for number in 0..1000 {
             cache.insert(cache.of(&url(number)));
         }
-        assert_eq!(cache.len(), 1000);
-        assert!((0..1000).all(|number| cache.contains(cache.of(&url(number)))));
+        let known = (0..1000).filter(|number| cache.contains(cache.of(&url(*number)))).count();
+        assert_eq!(cache.len(), known);
+        assert!(known >= 990, "a set that is full too soon forgets one: {known}");
         assert!(!(1000..20_000).any(|number| cache.contains(cache.of(&url(number)))));
+    }
+
+    #[test]
+    fn it_grows_with_what_it_holds() {
+        for capacity in [8, 100, 5000, 70_000, 1 << 17] {
+            let mut cache = Fingerprints::new(capacity, 7);
+            let mut lost = 0;
+            for number in 0..20_000 {
+                let entry = cache.of(&url(number));
+                cache.insert(entry);
+                assert!(cache.contains(entry), "{number} of {capacity}");
+                let wanted = (cache.len() / FILLED + 1).max(SETS_FIRST).min(cache.sets_max);
+                assert!(cache.sets.len() <= wanted, "{} sets for {number}", cache.sets.len());
+            }
+            for number in 0..20_000 {
+                lost += u32::from(!cache.contains(cache.of(&url(number))));
+            }
+            let stored = cache.sets.iter().flatten().filter(|entry| **entry != 0).count();
+            assert_eq!(stored, cache.len());
+            assert!(cache.len() <= cache.capacity());
+            // One in two hundred is evicted on the way; where there is no room, all beyond it.
+            let beyond = 20_000_u32.saturating_sub(u32::try_from(capacity * 3 / 4).unwrap());
+            assert!(lost <= beyond.max(100), "{lost} lost of {capacity}");
+        }
     }
 
     #[test]

@@ -26,6 +26,8 @@ use crate::types::Headers;
 
 /// Bytes read at once: two records of TLS.
 const READ_BYTES_MAX: usize = 32 * 1024;
+/// A body that nobody wants is left once so many bytes of it came: a handshake takes as many.
+const PASSED_OVER_MAX: u64 = 4 * 1024;
 
 thread_local! {
     /// CN-1. Nobody waits while it is borrowed.
@@ -188,6 +190,21 @@ impl Incoming {
     /// The connection, where it may carry another request.
     pub(in crate::fetch) fn into_idle(self) -> Option<Connection> {
         (self.is_kept && self.payload.ended_clearly()).then_some(self.connection)
+    }
+
+    /// Passes over a body that nobody wants, if all of it is here already: its connection can then
+    /// carry another request. Waits for nothing.
+    pub(in crate::fetch) fn pass_over(&mut self) {
+        let mut scrap = Kept::new(0, PASSED_OVER_MAX);
+        let passing = unconstrained(poll_fn(|context| {
+            while let Poll::Ready(came) = self.poll_into(context, &mut scrap) {
+                if !matches!(came, Ok(Came::More)) {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        }));
+        let _ = pin!(passing).poll(&mut Context::from_waker(Waker::noop()));
     }
 
     fn take(&mut self, mut bytes: &[u8], kept: &mut Kept) -> Result<Came, String> {

@@ -172,7 +172,8 @@ impl Shard {
         if until > self.now() + LONG_WAIT {
             let mut visited = record.clone();
             visited.visit_at(self.opened_at);
-            let reason = longest_wait(&visited, self.budget_of(record), self.now());
+            let longest = || longest_wait(&visited, self.budget_of(record), self.now());
+            let reason = visited.stopped().or_else(longest);
             let reason = reason.as_ref().map_or_else(String::new, ToString::to_string);
             let host_key = record.key.clone();
             self.show_wait(host, ParkedHost { host_key, reason, until: Some(until), queued });

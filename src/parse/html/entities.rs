@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use markup5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
-use memchr::memchr2;
+use memchr::{memchr2, memchr3};
 
 /// The longest name in the table is 32 bytes with its semicolon.
 const NAME_BYTES_MAX: usize = 33;
@@ -25,9 +25,15 @@ pub enum Place {
 /// What a reference stands for: one character, or two.
 type Characters = (char, Option<char>);
 
-/// Replaces the references, and NUL; borrows where there are none.
+/// Replaces the references, and NUL; borrows where there are none. In attributes a line ends with LF
+/// alone; in text it does not matter how it ends.
 pub fn decode(raw: &str, place: Place) -> Cow<'_, str> {
-    if memchr2(b'&', b'\0', raw.as_bytes()).is_none() {
+    let bytes = raw.as_bytes();
+    let found = match place {
+        Place::Attribute => memchr3(b'&', b'\0', b'\r', bytes),
+        Place::Text | Place::Contained => memchr2(b'&', b'\0', bytes),
+    };
+    if found.is_none() {
         return Cow::Borrowed(raw);
     }
     let mut out = String::with_capacity(raw.len());
@@ -38,12 +44,21 @@ pub fn decode(raw: &str, place: Place) -> Cow<'_, str> {
 /// Appends `raw` to `out` with its references replaced. Time is linear in the length of `raw`.
 pub fn decode_into(raw: &str, place: Place, out: &mut String) {
     let mut rest = raw;
-    while let Some((before, after)) = rest.split_once(['&', '\0']) {
+    let counts = |c: char| matches!(c, '&' | '\0') || c == '\r' && place == Place::Attribute;
+    while let Some((before, after)) = rest.split_once(counts) {
         out.push_str(before);
-        if rest.as_bytes().get(before.len()) == Some(&b'\0') {
-            out.extend((place != Place::Text).then_some(char::REPLACEMENT_CHARACTER));
-            rest = after;
-            continue;
+        match rest.as_bytes().get(before.len()) {
+            Some(b'\0') => {
+                out.extend((place != Place::Text).then_some(char::REPLACEMENT_CHARACTER));
+                rest = after;
+                continue;
+            }
+            Some(b'\r') => {
+                out.push('\n');
+                rest = after.strip_prefix('\n').unwrap_or(after);
+                continue;
+            }
+            Some(_) | None => {}
         }
         rest = match reference(after.as_bytes(), place) {
             Some(((first, second), length)) => {
@@ -145,6 +160,13 @@ mod tests {
         ] {
             assert_eq!(decode("a\0b&amp;", place), expected);
         }
+    }
+
+    #[test]
+    fn lines_of_an_attribute_end_with_lf_but_a_reference_says_what_it_says() {
+        let value = "a\r\nb\rc\r\r\n&#13;\n";
+        assert_eq!(decode(value, Place::Attribute), "a\nb\nc\n\n\r\n");
+        assert_eq!(decode("a\r\n", Place::Text), "a\r\n");
     }
 
     #[test]

@@ -301,7 +301,7 @@ impl<'a> Scanner<'a, '_> {
         } else if tag == Tag::Template {
             let hid = self.templates.pop() == Some(true);
             self.hidden -= usize::from(hid);
-        } else if matches!(tag, Tag::RawText | Tag::Script) {
+        } else if tag.is_never_shown() {
             self.muted = false;
         } else if tag == Tag::Svg {
             self.leave(Foreign::Svg);
@@ -341,7 +341,7 @@ impl<'a> Scanner<'a, '_> {
             let hides = self.attributes.get(Attr::ShadowRootMode).is_none();
             self.templates.push(hides);
             self.hidden += usize::from(hides);
-        } else if matches!(tag, Tag::RawText | Tag::Script) && is_foreign {
+        } else if tag.is_never_shown() && is_foreign {
             self.muted = !is_empty;
         } else if self_closing {
             // `<svg/>` ends at once in HTML too.

@@ -204,6 +204,11 @@ impl Tag {
         )
     }
 
+    /// Its content is no text of the page, in SVG and MathML too.
+    pub(super) fn is_never_shown(self) -> bool {
+        matches!(self, Self::RawText | Self::Script | Self::Iframe)
+    }
+
     /// Its content is text up to its end tag.
     pub(super) fn is_raw_text(self) -> bool {
         matches!(self, Self::RawText | Self::Xmp | Self::Iframe | Self::Title | Self::Textarea)

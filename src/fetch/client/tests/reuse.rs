@@ -82,16 +82,34 @@ async fn a_connection_closed_or_spoken_on_while_idle_is_not_used() {
     }
 }
 
-#[tokio::test]
-async fn a_body_that_is_left_takes_its_connection_with_it() {
-    let answer = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 2\r\n\r\nok";
+/// Two requests for a body that nobody wants: how many connections they took.
+async fn unwanted(framing: &str, body: &str) -> usize {
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n{framing}\r\n\r\n{body}");
     let (address, mut accepted) = canned(answer, false).await;
     let client = client();
     for _ in 0..2 {
         let mut request = request(&format!("http://site.test:{}/", address.port()), address);
         request.wanted = Wanted::new(|_, content_type| content_type != "video/mp4");
         let got = run(&client, request).await.unwrap();
-        assert_eq!(got.truncated, Some(Truncation::Unspecified));
+        assert_eq!((got.truncated, got.body.len()), (Some(Truncation::Unspecified), 0));
     }
-    assert_eq!((count(&mut accepted), client.origins()), (2, 0));
+    let taken = count(&mut accepted);
+    assert_eq!(client.origins(), 2 - taken);
+    taken
+}
+
+#[tokio::test]
+async fn a_body_that_is_left_takes_its_connection_with_it() {
+    assert_eq!(unwanted("Content-Length: 3", "ok").await, 2, "it is not all here");
+    let long = "x".repeat(100_000);
+    assert_eq!(unwanted("Content-Length: 100000", &long).await, 2, "it is too long");
+    assert_eq!(unwanted("Connection: close\r\nContent-Length: 2", "ok").await, 2);
+    assert_eq!(unwanted("Content-Length: 2", "ok!").await, 2, "something is behind it");
+}
+
+#[tokio::test]
+async fn a_short_body_that_nobody_wants_is_passed_over() {
+    assert_eq!(unwanted("Content-Length: 2", "ok").await, 1);
+    assert_eq!(unwanted("Content-Length: 0", "").await, 1);
+    assert_eq!(unwanted("Transfer-Encoding: chunked", "2\r\nok\r\n0\r\n\r\n").await, 1);
 }
