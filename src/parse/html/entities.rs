@@ -25,8 +25,8 @@ pub enum Place {
 /// What a reference stands for: one character, or two.
 type Characters = (char, Option<char>);
 
-/// Replaces the references, and NUL; borrows where there are none. In attributes a line ends with LF
-/// alone; in text it does not matter how it ends.
+/// Replaces the references, and NUL; borrows where there are none. In attributes a line ends with
+/// LF alone; in text it does not matter how it ends.
 pub fn decode(raw: &str, place: Place) -> Cow<'_, str> {
     let bytes = raw.as_bytes();
     let found = match place {
