@@ -18,7 +18,7 @@ use crate::world::{Clock, SnapshotStore};
 /// The form of the values.
 const VERSION: u8 = 1;
 /// Snapshots are read once, when a host wakes: a cache earns little.
-const CACHE_BYTES: u64 = 16 << 20;
+const CACHE_BYTES: u64 = 4 << 20;
 /// How often sled syncs; a snapshot lost in a crash is replaced from the row.
 const FLUSH_INTERVAL_MS: u64 = 5_000;
 /// Whoever had the snapshots before lets go of them within this time.
