@@ -251,10 +251,7 @@ impl HttpExchange {
         };
         let Begun { opened, place, .. } = *begun;
         let idle = match opened.source {
-            Source::Http1(mut incoming) if is_unread => {
-                incoming.pass_over();
-                incoming.into_idle().map(Link::Http1)
-            }
+            Source::Http1(incoming) if is_unread => incoming.into_idle_unread().map(Link::Http1),
             Source::Http1(incoming) if cut.is_none() => incoming.into_idle().map(Link::Http1),
             Source::Http1(_) => None,
             Source::Http2(frames) => Some(Link::Http2(frames.connection)),

@@ -192,9 +192,9 @@ impl Incoming {
         (self.is_kept && self.payload.ended_clearly()).then_some(self.connection)
     }
 
-    /// Passes over a body that nobody wants, if all of it is here already: its connection can then
-    /// carry another request. Waits for nothing.
-    pub(in crate::fetch) fn pass_over(&mut self) {
+    /// As [`Incoming::into_idle`], for a body that nobody wants: passes over it if all of it is here
+    /// already. Waits for nothing.
+    pub(in crate::fetch) fn into_idle_unread(mut self) -> Option<Connection> {
         let mut scrap = Kept::new(0, PASSED_OVER_MAX);
         let passing = unconstrained(poll_fn(|context| {
             while let Poll::Ready(came) = self.poll_into(context, &mut scrap) {
@@ -204,7 +204,8 @@ impl Incoming {
             }
             Poll::Pending
         }));
-        let _ = pin!(passing).poll(&mut Context::from_waker(Waker::noop()));
+        let waits = pin!(passing).poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        if waits { None } else { self.into_idle() }
     }
 
     fn take(&mut self, mut bytes: &[u8], kept: &mut Kept) -> Result<Came, String> {
