@@ -192,8 +192,8 @@ impl Incoming {
         (self.is_kept && self.payload.ended_clearly()).then_some(self.connection)
     }
 
-    /// As [`Incoming::into_idle`], for a body that nobody wants: passes over it if all of it is here
-    /// already. Waits for nothing.
+    /// As [`Incoming::into_idle`], for a body that nobody wants: passes over it if all of it is
+    /// here already. Waits for nothing.
     pub(in crate::fetch) fn into_idle_unread(mut self) -> Option<Connection> {
         let mut scrap = Kept::new(0, PASSED_OVER_MAX);
         let passing = unconstrained(poll_fn(|context| {
