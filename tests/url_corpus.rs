@@ -6,7 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -17,15 +17,18 @@ use mehman::types::{CrawlUrl, Headers, HostKey, Reason};
 use serde_json::Value;
 use url::Url;
 
+use disagreements::{Vector, listed};
+
+#[path = "support/disagreements.rs"]
+mod disagreements;
+
+const LIST: &str = "docs/url-disagreements.md";
 /// What both sides say of a URL that is none, or none of ours.
 const REFUSED: &str = "refused";
-/// A longer text is cut in the list.
-const CELL_BYTES_MAX: usize = 160;
 const CREDENTIALS: &str = "refused for its credentials";
 
 fn file(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    String::from_utf8(disagreements::read(name)).unwrap()
 }
 
 /// The items of a corpus; what stands between them as a remark is left out.
@@ -33,53 +36,6 @@ fn corpus(name: &str) -> Vec<Value> {
     let items: Value = serde_json::from_str(&file(&format!("tests/data/urls/{name}"))).unwrap();
     let Value::Array(items) = items else { panic!("{name} is no list") };
     items.into_iter().filter(Value::is_object).collect()
-}
-
-/// As a cell of a table in Markdown: one line, no bar, no backtick.
-fn cell(text: &str) -> String {
-    let json = Value::from(text).to_string();
-    let inside = json.get(1..json.len() - 1).unwrap();
-    let plain = |c: char| c != '|' && c != '`' && (c.is_ascii_graphic() || c == ' ');
-    let mut shown = String::new();
-    for c in inside.chars() {
-        if plain(c) { shown.push(c) } else { shown.extend(c.escape_unicode()) }
-    }
-    match shown.get(..CELL_BYTES_MAX) {
-        Some(begin) if shown.len() > CELL_BYTES_MAX => format!("{begin}... ({} bytes)", text.len()),
-        Some(_) | None => shown,
-    }
-}
-
-/// One vector on which we may differ.
-struct Vector {
-    input: String,
-    ours: String,
-    theirs: String,
-}
-
-impl Vector {
-    fn new(input: &str, ours: impl Into<String>, theirs: impl Into<String>) -> Self {
-        Self { input: input.to_owned(), ours: ours.into(), theirs: theirs.into() }
-    }
-
-    fn cells(&self) -> [String; 3] {
-        [cell(&self.input), cell(&self.ours), cell(&self.theirs)]
-    }
-}
-
-/// The table under a heading of the list of disagreements: cells, and the key of the reason.
-fn listed(set: &str) -> BTreeMap<[String; 3], String> {
-    let text = file("docs/url-disagreements.md");
-    let rows = text.lines().skip_while(|line| *line != format!("## {set}")).skip(1);
-    let rows = rows.take_while(|line| !line.starts_with("## "));
-    let cells = |row: &str| {
-        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [input, ours, theirs, reason] = cells.try_into().ok()?;
-        let quoted = |cell: &str| Some(cell.strip_prefix("` ")?.strip_suffix(" `")?.to_owned());
-        let row = [quoted(input)?, quoted(ours)?, quoted(theirs)?];
-        Some((row, reason.trim_matches('`').to_owned()))
-    };
-    rows.filter_map(cells).collect()
 }
 
 /// A corpus: its name, and the vectors of it that were run.
@@ -101,21 +57,9 @@ fn agree<const N: usize>(sets: [Set<'_>; N]) {
 }
 
 fn difference((set, vectors): Set<'_>) -> Option<String> {
-    let differ = vectors.iter().filter(|vector| vector.ours != vector.theirs);
-    let numbers = (vectors.len(), differ.clone().map(Vector::cells).collect::<BTreeSet<_>>().len());
+    let numbers = disagreements::count(&vectors);
     assert_eq!(counted(set), Some(numbers), "{set}: run and different, in docs/urls.md");
-    let found: BTreeSet<[String; 3]> = differ.map(Vector::cells).collect();
-    let listed: BTreeSet<[String; 3]> = listed(set).into_keys().collect();
-    let show = |rows: Vec<&[String; 3]>| {
-        let row = |[input, ours, theirs]: &[String; 3]| {
-            format!("| ` {input} ` | ` {ours} ` | ` {theirs} ` | `` |\n")
-        };
-        rows.into_iter().map(row).collect::<String>()
-    };
-    let new = show(found.difference(&listed).collect());
-    let gone = show(listed.difference(&found).collect());
-    let is_right = new.is_empty() && gone.is_empty();
-    (!is_right).then(|| format!("\n## {set}\n{new}gone:\n{gone}"))
+    disagreements::difference(LIST, set, &vectors)
 }
 
 fn read(input: &str, base: Option<&str>) -> Result<CrawlUrl, Reason> {
@@ -174,7 +118,7 @@ fn parsing(name: &str) -> Vec<Vector> {
                 Some(_) | None => REFUSED.to_owned(),
             }
         };
-        Some(Vector::new(&shown(input, base), ours(read(input, base)), theirs))
+        Some(Vector::new(shown(input, base), ours(read(input, base)), theirs))
     };
     corpus(name).into_iter().filter_map(vector).collect()
 }
@@ -259,7 +203,7 @@ fn queries_are_encoded_in_the_charset_of_their_page() {
             let found = parsed.links.iter().next().map(|link| link.url.to_owned());
             let ours = found.unwrap_or_default().replace("https://a.test/x?", "");
             vectors.push(Vector::new(
-                &format!("{input} in {charset}"),
+                format!("{input} in {charset}"),
                 ours,
                 theirs.as_str().unwrap(),
             ));
@@ -282,7 +226,7 @@ fn references_are_resolved_as_browsers_do() {
             let input = case["input"].as_str()?;
             let base = case["base"].as_str();
             let theirs = expected(case["expected"].as_str());
-            Some(Vector::new(&shown(input, base), ours(read(input, base)), theirs))
+            Some(Vector::new(shown(input, base), ours(read(input, base)), theirs))
         };
         corpus(name).iter().filter_map(vector).collect()
     };
@@ -431,7 +375,7 @@ fn keys_fold_what_other_canonicalisers_fold() {
 
 #[test]
 fn every_disagreement_has_a_reason() {
-    let text = file("docs/url-disagreements.md");
+    let text = file(LIST);
     let reasons: BTreeSet<&str> = text
         .lines()
         .skip_while(|line| *line != "## Reasons")
@@ -440,7 +384,7 @@ fn every_disagreement_has_a_reason() {
         .collect();
     let sets =
         text.lines().filter_map(|line| line.strip_prefix("## ")).filter(|set| *set != "Reasons");
-    let used: BTreeSet<String> = sets.flat_map(|set| listed(set).into_values()).collect();
+    let used: BTreeSet<String> = sets.flat_map(|set| listed(&text, set).into_values()).collect();
     assert_eq!(used, reasons.into_iter().map(str::to_owned).collect());
 }
 
