@@ -48,7 +48,7 @@ min_dely = \"1s\"
 workers = \"many\"
 extra_ca_files = [\"none.pem\"]
 [scope]
-include = [\"regex:(\", \"file:none.txt\"]
+include = [\"regex:(\", \"file:none.txt\", \"glob:*\", \"example.org\"]
 [data]
 store = \"s3://bucket/crawl\"
 [[output]]
@@ -75,6 +75,8 @@ fn every_fault_of_a_configuration_is_named_at_once() {
         "bad.toml:4:1: fetch.workers",
         "bad.toml:7:12: scope.include[0] = \"regex:(\": ",
         "bad.toml:7:23: scope.include[1]: failed to read none.txt: ",
+        "bad.toml:7:40: scope.include[2] = \"glob:*\": not allowed",
+        "bad.toml:7:50: scope.include[3] = \"example.org\": not allowed",
         "bad.toml:9:1: data.store = \"s3://bucket/crawl\": ",
         "bad.toml:11:1: output[0].kind = \"parquet\": ",
         "bad.toml:12:1: extract[0]: ",

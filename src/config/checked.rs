@@ -131,8 +131,8 @@ impl Config {
             return Ok(());
         }
         let problem = "the owners of sites need a way to reach whoever crawls them";
-        let remedy = "give a page or an address of mail with --contact, or set \
-                      `identity.contact_url` or `identity.contact_email`";
+        let remedy = "set `identity.contact_url` or `identity.contact_email`, or give `crawl` \
+                      one of them with --contact";
         Err(Fault::of("identity.contact_url", problem).remedy(remedy).into())
     }
 

@@ -133,7 +133,8 @@ impl<'n> Found<'n> {
 /// Which part of a value breaks a rule.
 pub(super) enum Broken {
     Whole,
-    Element(usize),
+    /// So many of a list, one and more.
+    Elements(Vec<usize>),
 }
 
 /// Says which part of a value breaks a rule, if any does.
@@ -257,7 +258,9 @@ impl<E: Setting> Field<Vec<E>> {
     /// A rule for each element of a list.
     pub(super) fn each(mut self, holds: fn(&E) -> bool, wanted: &str) -> Self {
         let broken = move |list: &Vec<E>| {
-            list.iter().position(|element| !holds(element)).map(Broken::Element)
+            let numbered = list.iter().enumerate().filter(|(_, element)| !holds(element));
+            let broken: Vec<usize> = numbered.map(|(at, _)| at).collect();
+            (!broken.is_empty()).then_some(Broken::Elements(broken))
         };
         self.rules.push(Rule { wanted: format!(" {wanted}"), broken: Box::new(broken) });
         self

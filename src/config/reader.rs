@@ -52,16 +52,22 @@ impl<'n, 'f> Reader<'n, 'f> {
         let Some(value) = T::read(&found, self.faults) else { return field.default };
         let broken = |rule: &Rule<T>| rule.broken(&value);
         match field.rules.iter().find_map(broken) {
-            None => return Some(value),
-            Some(Broken::Whole) => found.refuse_because::<T>("not allowed", self.faults),
-            Some(Broken::Element(at)) => {
-                let element = node.element(at).unwrap_or(node);
-                let wanted = found.wanted.trim_start_matches(EACH).to_owned();
-                let found = found.inside(Some(at), element, wanted);
-                found.refuse_because("not allowed", self.faults)
+            None => Some(value),
+            Some(Broken::Whole) => {
+                found.refuse_because::<T>("not allowed", self.faults);
+                field.default
             }
-        };
-        field.default
+            // The others stay, to be judged by those who use them.
+            Some(Broken::Elements(broken)) => {
+                for at in broken {
+                    let element = node.element(at).unwrap_or(node);
+                    let wanted = found.wanted.trim_start_matches(EACH).to_owned();
+                    let found = found.inside(Some(at), element, wanted);
+                    found.refuse_because::<T>("not allowed", self.faults);
+                }
+                Some(value)
+            }
+        }
     }
 
     /// Names the keys that are none of these, each with the nearest known one.

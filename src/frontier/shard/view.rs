@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::hosts::REST_AFTER;
 use super::state::{Resident, Shard};
+use crate::policy::exclusion;
 use crate::protocol::HostPhase;
 use crate::protocol::at_rest::longest_wait;
 use crate::protocol::shard::{ParkedHost, ShardView};
@@ -143,7 +144,16 @@ impl Shard {
             let asked = asked_to_wait(host).is_some_and(|until| until > now);
             (queued || asked).then(|| parked(host, host.next_wake))
         });
-        self.long_waits.values().cloned().chain(resident).take(PARKED_SHOWN).collect()
+        let waiting = self.long_waits.values().cloned().chain(resident).take(PARKED_SHOWN);
+        waiting.map(|parked| self.shut(parked, now)).collect()
+    }
+
+    /// R5: an excluded host waits for nothing else.
+    fn shut(&self, parked: ParkedHost, now: Timestamp) -> ParkedHost {
+        match self.exclusions.whole_host(&parked.host_key, now).map(exclusion::reason) {
+            Some(reason) => ParkedHost { reason: reason.to_string(), until: None, ..parked },
+            None => parked,
+        }
     }
 
     /// A host went to rest; one that will rest for long is shown. One whose queue is empty waits

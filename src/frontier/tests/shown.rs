@@ -216,6 +216,27 @@ async fn a_list_and_one_host_say_the_same_resident_at_rest_and_after_a_start() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_rests_for_long_and_is_excluded_waits_for_nothing_else() {
+    let rig = Rig::new(Setting::default()).await;
+    rig.publish();
+    rig.serve(web(away, page));
+    rig.admit_paths("a.test", 6).await;
+    rig.until_visits(1, secs(60)).await;
+    rig.pass(secs(15)).await;
+    let waits = |reason: &'static str| {
+        let parked = rig.view();
+        async move {
+            let parked = parked.await.parked;
+            let told: Vec<&str> = parked.iter().map(|parked| parked.reason.as_str()).collect();
+            assert!(told.len() == 1 && told[0].contains(reason), "{told:?}");
+        }
+    };
+    waits("robots.txt unreachable since").await;
+    exclude(&rig).await;
+    waits("excluded at runtime").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_that_never_was_asked_has_no_time_and_one_in_flight_is_counted() {
     let rig = Rig::new(Setting::default()).await;
     rig.publish();

@@ -111,7 +111,10 @@ fn retry_step(facts: &Facts) -> Step {
     let Some(visit) = &view.visit else {
         return passes("retry", None, Some("never tried".to_owned()), None);
     };
-    let value = Some(format!("{} tries", visit.attempts));
+    let value = Some(match visit.attempts {
+        1 => "1 try".to_owned(),
+        tries => format!("{tries} tries"),
+    });
     let later = visit.next_fetch_at.is_some_and(|at| at > facts.now);
     let (result, told) = match visit.status {
         UrlStatus::Dead => (StepResult::Refuse, said(visit, "given up")),
