@@ -3,8 +3,8 @@
 //! E-1 (I6): the address is checked before the connection and compared after it; nothing else is
 //! ever connected to. E-2: no redirect is followed, nothing is decoded, and nothing repeated but a
 //! request that a kept connection did not carry: the server closed it before the first byte of an
-//! answer, or says that it did not look. E-3 (H1): every wait has a limit of its own, and the whole
-//! has one. E-4: what has come when a limit ends the body is kept.
+//! answer, was tired of waiting (408), or says that it did not look. E-3 (H1): every wait has a
+//! limit of its own, and the whole has one. E-4: what has come when a limit ends the body is kept.
 //!
 //! Transfer coding is undone here, content coding is not. `docs/http.md` says what a server may do
 //! and what becomes of it.
@@ -29,6 +29,9 @@ use super::request;
 use super::resolve::literal;
 use crate::types::{Headers, Outcome, Reason, TimeLimit, Timestamp, Truncation, header};
 use crate::world::{Clock, Exchange, ExchangeFailure, ExchangeLimits, ExchangeRequest, Exchanged};
+
+/// RFC 9110 15.5.9: on a kept connection no answer to the request, but the end of waiting for one.
+const IDLE_TOO_LONG: u16 = 408;
 
 /// H4: whether an address may be connected to; the reason where not.
 pub type EgressCheck = Arc<dyn Fn(IpAddr) -> Result<(), Reason> + Send + Sync>;
@@ -117,16 +120,17 @@ impl HttpExchange {
             None => (self.connect(request, place, span).await?, false),
         };
         let is_shared = matches!(link, Link::Http2(_));
-        match self.over(link, request, span).await {
-            Ok(opened) => Ok(opened),
-            Err(OpenFailure::Unseen(_)) if is_kept || is_shared => {
-                let link = self.connect(request, place, span).await?;
-                self.over(link, request, span).await.map_err(|why| match why {
-                    OpenFailure::Unseen(why) | OpenFailure::Failed(why) => why,
-                })
-            }
-            Err(OpenFailure::Unseen(why) | OpenFailure::Failed(why)) => Err(why),
+        let mut opened = self.over(link, request, span).await;
+        let is_unseen = match &opened {
+            Ok(opened) => is_kept && !is_shared && opened.response.status == IDLE_TOO_LONG,
+            Err(OpenFailure::Unseen(_)) => is_kept || is_shared,
+            Err(OpenFailure::Failed(_)) => false,
+        };
+        if is_unseen {
+            let link = self.connect(request, place, span).await?;
+            opened = self.over(link, request, span).await;
         }
+        opened.map_err(|(OpenFailure::Unseen(why) | OpenFailure::Failed(why))| why)
     }
 
     async fn connect(

@@ -7,11 +7,13 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::unconstrained;
@@ -85,7 +87,18 @@ impl Connection {
     pub(in crate::fetch) fn is_quiet(&mut self) -> bool {
         // The runtime would say that nothing came where this task has read much before.
         let looking = unconstrained(poll_fn(|context| self.poll_bytes(context, |_| ())));
-        pin!(looking).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+        let waits = pin!(looking).poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        waits && self.has_nothing()
+    }
+
+    /// The kernel has no bytes and no end: the runtime may not have heard of them yet.
+    fn has_nothing(&self) -> bool {
+        let socket = match &self.stream {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0,
+        };
+        let peeked = SockRef::from(socket).peek(&mut [MaybeUninit::uninit()]);
+        peeked.is_err_and(|why| why.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Writes a request and reads the head of its answer.

@@ -1,5 +1,7 @@
 //! Connections that are used again, and what happens when they are not there any more.
 
+use std::io::{Read as _, Write as _};
+
 use super::*;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -33,6 +35,59 @@ async fn a_request_that_a_kept_connection_did_not_answer_goes_over_a_new_one() {
         assert_eq!(got.body.as_ref(), b"ok");
     }
     assert_eq!(count(&mut accepted), 2);
+}
+
+/// RFC 9110 15.5.9: servers say so on a connection that was idle for too long for them.
+#[tokio::test]
+async fn a_time_out_told_on_a_kept_connection_is_no_answer_and_on_a_new_one_is() {
+    let late = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let (address, mut accepted) = worn_out(late).await;
+    let client = client();
+    let url = format!("http://site.test:{}/", address.port());
+    for _ in 0..3 {
+        let got = run(&client, request(&url, address)).await.unwrap();
+        assert_eq!((got.status, got.body.as_ref()), (200, &b"ok"[..]));
+    }
+    assert_eq!(count(&mut accepted), 2);
+    let got = answered(std::str::from_utf8(late).unwrap(), true).await.unwrap();
+    assert_eq!(got.status, 408);
+}
+
+/// The runtime hears of bytes when it looks for events; the kernel has them before.
+#[tokio::test]
+async fn bytes_that_the_runtime_has_not_heard_of_are_seen_before_a_connection_is_used() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (go, ready) = std::sync::mpsc::channel::<()>();
+    let (told, stray) = std::sync::mpsc::channel::<()>();
+    tokio::task::spawn_blocking(move || {
+        for answer in ["first", "again"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.extend(byte);
+            }
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+            write!(stream, "{head}{answer}").unwrap();
+            if answer == "first" {
+                ready.recv().unwrap();
+                write!(stream, "{head}STRAY").unwrap();
+                told.send(()).unwrap();
+                std::mem::forget(stream);
+            }
+        }
+    });
+    let client = client();
+    let url = format!("http://site.test:{}/", address.port());
+    let got = run(&client, request(&url, address)).await.unwrap();
+    assert_eq!(got.body.as_ref(), b"first");
+    go.send(()).unwrap();
+    // Nothing is awaited between the arrival and the next request.
+    stray.recv().unwrap();
+    let got = run(&client, request(&url, address)).await.unwrap();
+    assert_eq!(got.body.as_ref(), b"again");
 }
 
 #[tokio::test]
