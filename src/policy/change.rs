@@ -5,8 +5,8 @@
 
 use crate::types::{
     ContentRecord, CrawlEvent, DeadLetter, ExclusionRecord, HostCounts, HostId, HostRecord,
-    LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord,
-    UrlVersion, VisitRecord,
+    LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion,
+    VisitRecord,
 };
 
 /// One row written, moved or removed.
@@ -78,8 +78,6 @@ pub enum Change {
     Record {
         /// When it happened: the ledger is in the order of time.
         at: Timestamp,
-        /// The lease it speaks of.
-        lease: LeaseId,
         /// What is recorded.
         row: Box<LedgerRow>,
     },

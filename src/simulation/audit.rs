@@ -102,12 +102,14 @@ impl Found {
         self.to_parse += store.to_parse(None, ROWS).await?.len();
         let mut after = None;
         loop {
-            let rows = store.ledger(Timestamp::EPOCH, Timestamp::NEVER, after, ROWS).await?;
-            let Some((last, _)) = rows.last() else { break };
-            after = Some(*last);
-            for (_, row) in rows {
+            let (entries, more) = store.ledger(Timestamp::EPOCH, after, ROWS).await?;
+            for (_, row) in entries {
                 self.ledger.add(store.shard(), row);
             }
+            if more.is_none() {
+                break;
+            }
+            after = more;
         }
         Ok(())
     }

@@ -7,8 +7,9 @@ use slatedb::WriteBatch;
 use slatedb::config::{PutOptions, Ttl};
 
 use super::codec::{self, CodecError};
-use super::keys::{Key, Kind, Phase};
-use super::store::OUTBOX_TTL;
+use super::keys::{Key, Kind};
+use super::logs::Log;
+use super::store::{BatchId, OUTBOX_TTL};
 use crate::policy::change::Change;
 use crate::types::{EventSeq, QueueEntry, Reason};
 use serde::{Deserialize, Serialize};
@@ -21,16 +22,16 @@ use serde::{Deserialize, Serialize};
 pub struct Batch {
     bytes: Vec<u8>,
     rows: Vec<Row>,
-    /// Where the row of each event lies.
-    events: Vec<Range<usize>>,
+    outbox: Log,
+    ledger: Log,
     fault: Option<CodecError>,
 }
 
 /// Where a key lies, and its row; none where it is deleted.
 #[derive(Debug)]
-struct Row {
-    key: Range<usize>,
-    row: Option<Range<usize>>,
+pub(super) struct Row {
+    pub(super) key: Range<usize>,
+    pub(super) row: Option<Range<usize>>,
 }
 
 /// The row of a sleeper.
@@ -53,9 +54,9 @@ impl Batch {
         }
     }
 
-    /// Rows and events so far.
+    /// Rows so far.
     pub fn len(&self) -> usize {
-        self.rows.len() + self.events.len()
+        self.rows.len() + self.outbox.rows() + self.ledger.rows()
     }
 
     /// Whether there is nothing to write.
@@ -65,43 +66,30 @@ impl Batch {
 
     /// Bytes of keys and rows so far, to bound a batch.
     pub fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() + self.outbox.bytes() + self.ledger.bytes()
     }
 
     /// How many events wait for their numbers.
     pub(super) fn events(&self) -> u64 {
-        u64::try_from(self.events.len()).unwrap_or(u64::MAX)
+        self.outbox.entries()
     }
 
     /// The engine's batch, its events numbered from `first`.
-    pub(super) fn into_rows(mut self, first: EventSeq) -> Result<WriteBatch, CodecError> {
+    pub(super) fn into_rows(
+        self,
+        batch: BatchId,
+        first: EventSeq,
+    ) -> Result<WriteBatch, CodecError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let events = (first.0..).zip(self.events);
-        let events: Vec<Row> = events
-            .map(|(seq, row)| {
-                let from = self.bytes.len();
-                Key::Outbox(EventSeq(seq)).encode_into(&mut self.bytes);
-                Row { key: from..self.bytes.len(), row: Some(row) }
-            })
-            .collect();
-        self.bytes.shrink_to_fit();
-        let bytes = Bytes::from(self.bytes);
-        let mut batch = WriteBatch::new();
-        for Row { key, row } in self.rows {
-            match row {
-                Some(row) => batch.put_bytes(bytes.slice(key), bytes.slice(row)),
-                None => batch.delete(&bytes[key]),
-            }
-        }
         let millis = u64::try_from(OUTBOX_TTL.as_millis()).unwrap_or(u64::MAX);
         let ages_out = PutOptions { ttl: Ttl::ExpireAfterMillis(millis) };
-        for Row { key, row } in events {
-            let row = row.map_or_else(Bytes::new, |row| bytes.slice(row));
-            batch.put_bytes_with_options(bytes.slice(key), row, &ages_out);
-        }
-        Ok(batch)
+        let mut rows = WriteBatch::new();
+        fill(&mut rows, (self.bytes, self.rows), &PutOptions::default());
+        fill(&mut rows, self.ledger.into_ledger(batch), &PutOptions::default());
+        fill(&mut rows, self.outbox.into_outbox(first), &ages_out);
+        Ok(rows)
     }
 
     /// Adds a row of the store's own.
@@ -124,13 +112,6 @@ impl Batch {
         let from = self.bytes.len();
         key.encode_into(&mut self.bytes);
         self.rows.push(Row { key: from..self.bytes.len(), row: None });
-        Ok(())
-    }
-
-    fn emit<T: Serialize>(&mut self, event: &T) -> Result<(), CodecError> {
-        let from = self.bytes.len();
-        codec::encode(Kind::Outbox, event, &mut self.bytes)?;
-        self.events.push(from..self.bytes.len());
         Ok(())
     }
 
@@ -158,16 +139,26 @@ impl Batch {
             Change::DropToParse(id, version) => self.delete(Key::ToParse(*id, *version)),
             Change::PutDead(row) => self.put(Key::Dead(row.entry.id), row),
             Change::DropDead(id) => self.delete(Key::Dead(*id)),
-            Change::Emit(event) => self.emit(event),
-            Change::Record { at, lease, row } => {
-                self.put(Key::Ledger { at: *at, lease: *lease, phase: Phase::of(row) }, row)
-            }
+            Change::Emit(event) => self.outbox.push(Kind::Outbox, event.at, event),
+            Change::Record { at, row } => self.ledger.push(Kind::Ledger, *at, &(at, row)),
             Change::PutPayload(digest, row) => self.put(Key::Payload(digest.clone()), row),
             Change::PutText(hash, row) => self.put(Key::Text(*hash), row),
             Change::PutExclusion(row) => self.put(Key::Exclusion(row.id.clone()), row),
             Change::DropExclusion(id) => self.delete(Key::Exclusion(id.clone())),
             Change::PutMeta(name, value) => self.put(Key::Meta((*name).to_owned()), value),
             Change::PutOutput { name, state } => self.put(Key::Output(name.clone()), state),
+        }
+    }
+}
+
+/// Rows of one piece of memory, into the engine's batch.
+fn fill(batch: &mut WriteBatch, (mut bytes, rows): (Vec<u8>, Vec<Row>), options: &PutOptions) {
+    bytes.shrink_to_fit();
+    let bytes = Bytes::from(bytes);
+    for Row { key, row } in rows {
+        match row {
+            Some(row) => batch.put_bytes_with_options(bytes.slice(key), bytes.slice(row), options),
+            None => batch.delete(&bytes[key]),
         }
     }
 }

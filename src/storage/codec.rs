@@ -1,4 +1,4 @@
-//! Versioned rows: one version byte, then the row in postcard.
+//! Versioned rows: one version byte, then the row in postcard, or several entries of a log.
 //!
 //! Version 1 is the only one so far. A newer one is an error of its own: it was written by a newer
 //! mehman, and is not damaged.
@@ -78,9 +78,21 @@ pub(super) fn encode<T: Serialize>(
     row: &T,
     bytes: &mut Vec<u8>,
 ) -> Result<(), CodecError> {
-    let mut before = std::mem::take(bytes);
-    before.push(ROW_VERSION);
-    *bytes = postcard::to_extend(row, before).map_err(|source| CodecError::Encode {
+    bytes.push(ROW_VERSION);
+    append(kind, row, bytes)
+}
+
+/// Adds the bytes of one more entry to a row that has its version.
+///
+/// # Errors
+/// As [`encode`].
+pub(super) fn append<T: Serialize>(
+    kind: Kind,
+    entry: &T,
+    bytes: &mut Vec<u8>,
+) -> Result<(), CodecError> {
+    let before = std::mem::take(bytes);
+    *bytes = postcard::to_extend(entry, before).map_err(|source| CodecError::Encode {
         kind,
         expected: std::any::type_name::<T>(),
         source,
@@ -94,21 +106,47 @@ pub(super) fn encode<T: Serialize>(
 /// A newer version, or bytes that are not this type.
 pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, CodecError> {
     let expected = std::any::type_name::<T>();
-    let (version, row) = match bytes.split_first() {
-        Some((&found, _)) if found > ROW_VERSION => {
-            return Err(CodecError::NewerVersion { kind, found, known: ROW_VERSION });
-        }
-        Some((&ROW_VERSION, row)) => (ROW_VERSION, row),
-        other => {
-            let found = other.map(|(version, _)| *version);
-            return Err(CodecError::NoVersion { kind, found, expected });
-        }
-    };
+    let (version, row) = versioned::<T>(kind, bytes)?;
     let damaged = |source| CodecError::Damaged { kind, version, expected, source };
     match postcard::take_from_bytes(row) {
         Ok((row, [])) => Ok(row),
         Ok(_) => Err(damaged(postcard::Error::DeserializeBadEncoding)),
         Err(source) => Err(damaged(source)),
+    }
+}
+
+/// Reads the entries of a row back, in their order.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_all<T: DeserializeOwned>(
+    kind: Kind,
+    bytes: &[u8],
+) -> Result<Vec<T>, CodecError> {
+    let expected = std::any::type_name::<T>();
+    let (version, mut rest) = versioned::<T>(kind, bytes)?;
+    let mut entries = Vec::new();
+    while !rest.is_empty() {
+        let damaged = |source| CodecError::Damaged { kind, version, expected, source };
+        let (entry, behind) = postcard::take_from_bytes(rest).map_err(damaged)?;
+        entries.push(entry);
+        rest = behind;
+    }
+    Ok(entries)
+}
+
+/// The version of a row, and what stands behind it.
+fn versioned<T>(kind: Kind, bytes: &[u8]) -> Result<(u8, &[u8]), CodecError> {
+    let expected = std::any::type_name::<T>();
+    match bytes.split_first() {
+        Some((&found, _)) if found > ROW_VERSION => {
+            Err(CodecError::NewerVersion { kind, found, known: ROW_VERSION })
+        }
+        Some((&ROW_VERSION, row)) => Ok((ROW_VERSION, row)),
+        other => {
+            let found = other.map(|(version, _)| *version);
+            Err(CodecError::NoVersion { kind, found, expected })
+        }
     }
 }
 

@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::StoreError;
-use super::reads::LedgerPlace;
 use super::store::ShardStore;
 use crate::policy::change::Change;
 use crate::types::{Lease, LeaseId, LedgerRow, Timestamp};
 
 /// The row that says from when on.
 const OPEN_SINCE_ROW: &str = "open_since";
-/// Rows of the ledger that are read at once.
+/// Entries of the ledger that are read at once.
 const LEDGER_PAGE: usize = 2000;
 
 /// A grant that has not ended.
@@ -41,14 +40,13 @@ impl ShardStore {
         // Of grants that lie before, and should an end ever stand before its grant.
         let mut ended: BTreeSet<LeaseId> = BTreeSet::new();
         let since = self.since().await?;
-        let mut after: Option<LedgerPlace> = None;
+        let mut after = None;
         loop {
-            let rows = self.ledger(since, Timestamp::NEVER, after, LEDGER_PAGE).await?;
-            let Some((last, _)) = rows.last() else { break };
-            after = Some(*last);
-            for (LedgerPlace { at, lease: id, .. }, row) in rows {
+            let (entries, more) = self.ledger(since, after, LEDGER_PAGE).await?;
+            for (at, row) in entries {
                 match row {
                     LedgerRow::Granted { lease, .. } => {
+                        let id = lease.id;
                         if !ended.remove(&id) {
                             let lease = Lease::clone(&lease);
                             open.insert(id, OpenLease { recorded_at: at, lease });
@@ -61,6 +59,10 @@ impl ShardStore {
                     }
                 }
             }
+            if more.is_none() {
+                break;
+            }
+            after = more;
         }
         Ok(open.into_values().collect())
     }
@@ -117,14 +119,14 @@ mod tests {
         };
         let (set_by, policy) = (DelaySource::MinDelay, 0);
         let row = LedgerRow::Granted { lease: Arc::new(lease), set_by, policy };
-        Change::Record { at: at(recorded_at), lease: LeaseId(id), row: Box::new(row) }
+        Change::Record { at: at(recorded_at), row: Box::new(row) }
     }
 
     fn ended(id: u64, recorded_at: i64) -> Change {
         let (lease, at) = (LeaseId(id), at(recorded_at));
         let outcome = Outcome::Ok;
         let row = LedgerRow::Ended { lease, sent_at: None, ended_at: at, outcome, address: None };
-        Change::Record { at, lease, row: Box::new(row) }
+        Change::Record { at, row: Box::new(row) }
     }
 
     async fn store() -> ShardStore {

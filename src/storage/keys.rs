@@ -13,8 +13,8 @@
 //! | `r` | host | its last robots.txt |
 //! | `p` | URL id · version | waits for a parser |
 //! | `x` | URL id | dead letters |
-//! | `o` | event number | outbox |
-//! | `g` | time (ms) · lease · phase | politeness ledger |
+//! | `o` | number of the last event | outbox: events of a batch |
+//! | `g` | latest time (ms) · batch · part | politeness ledger: halves of requests, of a batch |
 //! | `c`, `t` | digest, text hash | where content lies |
 //! | `e`, `m`, `w` | id, name, name | exclusions, named values, output offsets |
 //! | `z` | name | the store's own rows |
@@ -22,9 +22,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::types::{
-    EventSeq, HostId, LeaseId, LedgerRow, QueueEntry, Timestamp, UrlId, UrlVersion,
-};
+use super::logs::LedgerPlace;
+use crate::types::{EventSeq, HostId, QueueEntry, Timestamp, UrlId, UrlVersion};
 
 /// What a row is; its byte begins the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +52,9 @@ pub enum Kind {
     ToParse,
     /// Given up.
     Dead,
-    /// An event.
+    /// Events.
     Outbox,
-    /// Half of a request in the politeness ledger.
+    /// Halves of requests in the politeness ledger.
     Ledger,
     /// Where a payload lies.
     Payload,
@@ -133,25 +132,6 @@ impl fmt::Display for Kind {
 /// Bytes from, up to and without.
 pub(super) type KeyRange = Range<Vec<u8>>;
 
-/// Which half of a request a ledger row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Written with the grant.
-    Granted,
-    /// Written with the completion.
-    Ended,
-}
-
-impl Phase {
-    /// The phase of a row.
-    pub(super) fn of(row: &LedgerRow) -> Self {
-        match row {
-            LedgerRow::Granted { .. } => Self::Granted,
-            LedgerRow::Ended { .. } => Self::Ended,
-        }
-    }
-}
-
 /// The key of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
@@ -194,14 +174,7 @@ pub(super) enum Key {
     /// `o`
     Outbox(EventSeq),
     /// `g`
-    Ledger {
-        /// When it happened.
-        at: Timestamp,
-        /// The lease it speaks of.
-        lease: LeaseId,
-        /// Grant or completion.
-        phase: Phase,
-    },
+    Ledger(LedgerPlace),
     /// `c`
     Payload(String),
     /// `t`
@@ -238,7 +211,7 @@ impl Key {
             Self::ToParse(..) => Kind::ToParse,
             Self::Dead(_) => Kind::Dead,
             Self::Outbox(_) => Kind::Outbox,
-            Self::Ledger { .. } => Kind::Ledger,
+            Self::Ledger(_) => Kind::Ledger,
             Self::Payload(_) => Kind::Payload,
             Self::Text(_) => Kind::Text,
             Self::Exclusion(_) => Kind::Exclusion,
@@ -285,10 +258,10 @@ impl Key {
                 key.extend(id.to_bytes());
                 key.extend(version.0.to_be_bytes());
             }
-            Self::Ledger { at, lease, phase } => {
-                key.extend(millis(*at));
-                key.extend(lease.0.to_be_bytes());
-                key.push(u8::from(*phase == Phase::Ended));
+            Self::Ledger(LedgerPlace { until, batch, part }) => {
+                key.extend(millis(*until));
+                key.extend(batch.to_be_bytes());
+                key.extend(part.to_be_bytes());
             }
             Self::Text(hash) => key.extend(hash.to_be_bytes()),
             Self::Payload(name)
@@ -319,11 +292,11 @@ impl Key {
             }
             b'x' => Self::Dead(take_id(fields)?),
             b'o' => Self::Outbox(EventSeq(take_u64(fields)?)),
-            b'g' => Self::Ledger {
-                at: take_time(fields)?,
-                lease: LeaseId(take_u64(fields)?),
-                phase: take_phase(fields)?,
-            },
+            b'g' => Self::Ledger(LedgerPlace {
+                until: take_time(fields)?,
+                batch: take_u64(fields)?,
+                part: u32::from_be_bytes(take(fields)?),
+            }),
             b't' => Self::Text(u128::from_be_bytes(take(fields)?)),
             b'c' => Self::Payload(take_text(fields)?),
             b'e' => Self::Exclusion(take_text(fields)?),
@@ -419,14 +392,6 @@ fn take_host(fields: &mut &[u8]) -> Option<Key> {
     match take(fields)? {
         [0] => Some(Key::Host(host)),
         [1] => Some(Key::Counts(host)),
-        _ => None,
-    }
-}
-
-fn take_phase(fields: &mut &[u8]) -> Option<Phase> {
-    match take(fields)? {
-        [0] => Some(Phase::Granted),
-        [1] => Some(Phase::Ended),
         _ => None,
     }
 }

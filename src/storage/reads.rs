@@ -3,19 +3,19 @@
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::de::DeserializeOwned;
-use slatedb::KeyValue;
 use slatedb::config::{DurabilityLevel, ScanOptions};
+use slatedb::{DbIterator, KeyValue};
 
 use super::batch::SleeperRow;
 use super::codec::{self, CodecError};
 use super::error::StoreError;
-use super::keys::{self, Key, KeyRange, Kind, Phase};
+use super::keys::{self, Key, KeyRange, Kind};
 use super::store::ShardStore;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
-    ContentRecord, CrawlEvent, DeadLetter, EventSeq, ExclusionRecord, HostCounts, HostId, HostKey,
-    HostRecord, LeaseId, LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId,
-    UrlRecord, UrlVersion, VisitRecord,
+    ContentRecord, DeadLetter, ExclusionRecord, HostCounts, HostId, HostKey, HostRecord,
+    QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion,
+    VisitRecord,
 };
 
 /// Reads of one gathered look-up that are under way at once.
@@ -29,7 +29,7 @@ const READ_AHEAD_BYTES: usize = 64 << 10;
 
 /// How a scan treats the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scan {
+pub(super) enum Scan {
     /// Short and soon repeated: its blocks stay in the cache.
     Hot,
     /// Long and rare: it pushes nothing out of the cache.
@@ -306,44 +306,6 @@ impl ShardStore {
         rows_of(Kind::Dead, &self.scan(range, limit, Scan::Cold).await?)
     }
 
-    /// O5: the outbox behind `after`, up to what is durable (I7).
-    ///
-    /// # Errors
-    /// As [`ShardStore::url`].
-    pub async fn events(
-        &self,
-        after: EventSeq,
-        limit: usize,
-    ) -> Result<Vec<(EventSeq, CrawlEvent)>, StoreError> {
-        let range = keys::after(Kind::Outbox.range(), Some(&Key::Outbox(after)));
-        keyed(Kind::Outbox, &self.scan(range, limit, Scan::Durable).await?, event_of)
-    }
-
-    /// The first event that has not aged out; a cursor before it has expired.
-    ///
-    /// # Errors
-    /// As [`ShardStore::url`].
-    pub async fn oldest_event(&self) -> Result<Option<EventSeq>, StoreError> {
-        let rows = self.scan(Kind::Outbox.range(), 1, Scan::Durable).await?;
-        rows.first().map(|row| key_of(Kind::Outbox, row, event_of)).transpose()
-    }
-
-    /// B2: the ledger from `from` and before `to`, behind `after`.
-    ///
-    /// # Errors
-    /// As [`ShardStore::url`].
-    pub async fn ledger(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-        after: Option<LedgerPlace>,
-        limit: usize,
-    ) -> Result<Vec<(LedgerPlace, LedgerRow)>, StoreError> {
-        let seen = after.map(|LedgerPlace { at, lease, phase }| Key::Ledger { at, lease, phase });
-        let range = keys::after(keys::time_range(Kind::Ledger, from, to), seen.as_ref());
-        keyed(Kind::Ledger, &self.scan(range, limit, Scan::Cold).await?, ledger_of)
-    }
-
     /// D3: where a payload lies, by its digest.
     ///
     /// # Errors
@@ -427,54 +389,46 @@ impl ShardStore {
         if range.start >= range.end || limit == 0 {
             return Ok(Vec::new());
         }
-        let options = match scan {
-            Scan::Hot => ScanOptions::new().with_cache_blocks(true),
-            Scan::Cold => ScanOptions::new().with_read_ahead_bytes(READ_AHEAD_BYTES),
-            Scan::Durable => ScanOptions::new().with_durability_filter(DurabilityLevel::Remote),
-        };
-        let engine = StoreError::engine;
-        let mut found =
-            Box::pin(self.db().scan_with_options(range, &options)).await.map_err(engine("scan"))?;
+        let mut found = self.begin_scan(range, scan).await?;
         let mut rows = Vec::new();
         while rows.len() < limit {
-            match found.next().await.map_err(engine("scan"))? {
+            match found.next().await.map_err(StoreError::engine("scan"))? {
                 Some(row) => rows.push(row),
                 None => break,
             }
         }
         Ok(rows)
     }
-}
 
-/// Where a ledger row stands: rows of one moment are told apart by lease and phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LedgerPlace {
-    /// When it happened.
-    pub at: Timestamp,
-    /// The lease it speaks of.
-    pub lease: LeaseId,
-    /// Grant or completion.
-    pub phase: Phase,
+    /// A scan that is read as far as its caller wants.
+    pub(super) async fn begin_scan(
+        &self,
+        range: KeyRange,
+        scan: Scan,
+    ) -> Result<DbIterator, StoreError> {
+        let options = match scan {
+            Scan::Hot => ScanOptions::new().with_cache_blocks(true),
+            Scan::Cold => ScanOptions::new().with_read_ahead_bytes(READ_AHEAD_BYTES),
+            Scan::Durable => ScanOptions::new().with_durability_filter(DurabilityLevel::Remote),
+        };
+        let scan = self.db().scan_with_options(range, &options);
+        Box::pin(scan).await.map_err(StoreError::engine("scan"))
+    }
 }
 
 fn due_of(key: Key) -> Option<Timestamp> {
     if let Key::Due { due, .. } = key { Some(due) } else { None }
 }
 
-fn event_of(key: Key) -> Option<EventSeq> {
-    if let Key::Outbox(seq) = key { Some(seq) } else { None }
-}
-
 fn url_of(key: Key) -> Option<UrlId> {
     if let Key::Url(id) = key { Some(id) } else { None }
 }
 
-fn ledger_of(key: Key) -> Option<LedgerPlace> {
-    let Key::Ledger { at, lease, phase } = key else { return None };
-    Some(LedgerPlace { at, lease, phase })
-}
-
-fn key_of<K>(kind: Kind, row: &KeyValue, place: fn(Key) -> Option<K>) -> Result<K, StoreError> {
+pub(super) fn key_of<K>(
+    kind: Kind,
+    row: &KeyValue,
+    place: fn(Key) -> Option<K>,
+) -> Result<K, StoreError> {
     Key::decode(&row.key).and_then(place).ok_or_else(|| foreign_key(kind, row).into())
 }
 

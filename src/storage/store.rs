@@ -31,7 +31,7 @@ use crate::types::{Epoch, EventSeq, ShardId, Timestamp};
 use crate::world::{Clock, Objects, SlateClock};
 
 /// The layout of keys and rows that this build writes, and the newest it reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// O5: how long an event stays in the outbox.
 pub const OUTBOX_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long the first flush of an open store may take.
@@ -185,7 +185,7 @@ impl ShardStore {
         let events = (count > 0).then(|| (first, EventSeq(first.0 + count - 1)));
         batch.put_own(HEAD_ROW, &*head);
         let written = Written { batch: head.batch, events };
-        let rows = batch.into_rows(first)?;
+        let rows = batch.into_rows(head.batch, first)?;
         self.inner.db.write(rows).await.map_err(StoreError::engine("write"))?;
         Ok(written)
     }

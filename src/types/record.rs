@@ -355,6 +355,16 @@ pub enum LedgerRow {
     },
 }
 
+impl LedgerRow {
+    /// The lease that it speaks of.
+    pub fn lease(&self) -> LeaseId {
+        match self {
+            Self::Granted { lease, .. } => lease.id,
+            Self::Ended { lease, .. } => *lease,
+        }
+    }
+}
+
 /// D3: where identical content lies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentRecord {

@@ -144,7 +144,7 @@ impl Shard {
         }
         let departs = row.not_before;
         let recorded = LedgerRow::Granted { lease: row, set_by, policy };
-        self.put([Change::Record { at, lease, row: Box::new(recorded) }]);
+        self.put([Change::Record { at, row: Box::new(recorded) }]);
         self.mark_open(at);
         self.durable_by(departs);
         self.when_durable(Then::Dispatch(lease));

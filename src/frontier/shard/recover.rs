@@ -276,7 +276,7 @@ impl Shard {
         };
         // Behind its grant also where the clock was set back, so that it is not found again.
         let at = now.max(recorded_at);
-        self.put([Change::Record { at, lease: lease.id, row: Box::new(row) }]);
+        self.put([Change::Record { at, row: Box::new(row) }]);
         let host = self.host_id(&lease.host);
         self.ready.hasten(host, now);
     }

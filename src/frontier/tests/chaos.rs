@@ -189,7 +189,7 @@ impl Run {
 
     async fn check_ledger(&self, seed: u64, visits: &[Visit]) {
         let store = &self.rig.stores[0];
-        let rows = store.ledger(Timestamp::EPOCH, Timestamp::NEVER, None, 100_000).await.unwrap();
+        let (rows, _) = store.ledger(Timestamp::EPOCH, None, 100_000).await.unwrap();
         let mut granted = BTreeSet::new();
         let mut ended = BTreeSet::new();
         for (_, row) in rows {

@@ -99,9 +99,9 @@ async fn a_request_that_hung_when_its_shard_was_killed_is_taken_back_once() {
     rig.kill().await;
     let rows = async |rig: &Rig| {
         let store = rig.store(0).await;
-        let rows = store.ledger(at(0), crate::types::Timestamp::NEVER, None, 1000).await.unwrap();
+        let (rows, _) = store.ledger(at(0), None, 1000).await.unwrap();
         store.close(secs(10)).await.unwrap();
-        let ended = |lease| rows.iter().filter(|(place, _)| place.lease == lease).count();
+        let ended = |lease| rows.iter().filter(|(_, row)| row.lease() == lease).count();
         open.iter().map(|open| ended(open.lease.id)).collect::<Vec<_>>()
     };
     assert!(rows(&rig).await.iter().all(|rows| *rows == 2), "granted once, ended once");

@@ -35,7 +35,6 @@ impl HostMachine {
         effects.changes.push(Change::Record {
             // Behind its grant, whatever the clocks of others say: what is in flight is read so.
             at: completion.ended_at.max(lease.granted_at),
-            lease: lease.id,
             row: Box::new(LedgerRow::Ended {
                 lease: lease.id,
                 sent_at: completion.sent_at,

@@ -264,7 +264,7 @@ impl HostMachine {
             (self.robots_unused, self.reservations_unused) = (false, false);
         }
         self.in_flight.insert(id, Box::new(lease.clone()));
-        let policy = self.settings.fingerprint() ^ u64::from(self.record.overrides.version);
+        let policy = self.policy ^ u64::from(self.record.overrides.version);
         effects.grant = Some(Grant { lease, set_by, policy });
         self.answer(OfferAnswer::Granted, effects);
     }

@@ -36,6 +36,8 @@ pub struct HostMachine {
     pub(super) id: HostId,
     pub(super) epoch: Epoch,
     pub(super) settings: Arc<HostSettings>,
+    /// Their version, as the ledger notes it.
+    pub(super) policy: u64,
     /// R5: what of it is asked for no more.
     pub(super) exclusions: Arc<Exclusions>,
     pub(super) record: HostRecord,
@@ -162,6 +164,7 @@ impl HostMachine {
         let mut machine = Self {
             id,
             epoch,
+            policy: settings.fingerprint(),
             settings,
             exclusions,
             record,
@@ -254,6 +257,7 @@ impl HostMachine {
 
     /// Another policy; running waits are not shortened (I3).
     pub fn set_settings(&mut self, settings: Arc<HostSettings>) {
+        self.policy = settings.fingerprint();
         self.settings = settings;
     }
 

@@ -36,11 +36,8 @@ fn keys() -> impl Strategy<Value = Key> {
         (url_ids(), any::<u32>()).prop_map(|(id, v)| Key::ToParse(id, UrlVersion(v))),
         url_ids().prop_map(Key::Dead),
         any::<u64>().prop_map(|seq| Key::Outbox(EventSeq(seq))),
-        (times(), any::<u64>(), any::<bool>()).prop_map(|(at, lease, ended)| Key::Ledger {
-            at,
-            lease: LeaseId(lease),
-            phase: if ended { Phase::Ended } else { Phase::Granted },
-        }),
+        (times(), any::<u64>(), any::<u32>())
+            .prop_map(|(until, batch, part)| Key::Ledger(LedgerPlace { until, batch, part })),
         named.prop_map(Key::Payload),
         any::<u128>().prop_map(Key::Text),
         named.prop_map(Key::Exclusion),
@@ -88,13 +85,12 @@ proptest! {
 
     #[test]
     fn ledger_and_outbox_sort_by_number(
-        a in any::<(u32, u64, bool)>(), b in any::<(u32, u64, bool)>(),
+        a in any::<(u32, u64, u32)>(), b in any::<(u32, u64, u32)>(),
     ) {
-        let ledger = |(at, lease, ended): (u32, u64, bool)| Key::Ledger {
-            at: Timestamp::from_millis(i64::from(at)),
-            lease: LeaseId(lease),
-            phase: if ended { Phase::Ended } else { Phase::Granted },
-        }.encode();
+        let ledger = |(until, batch, part): (u32, u64, u32)| {
+            let until = Timestamp::from_millis(i64::from(until));
+            Key::Ledger(LedgerPlace { until, batch, part }).encode()
+        };
         prop_assert_eq!(a.cmp(&b), ledger(a).cmp(&ledger(b)));
         let outbox = |seq| Key::Outbox(EventSeq(seq)).encode();
         prop_assert_eq!(a.1.cmp(&b.1), outbox(a.1).cmp(&outbox(b.1)));

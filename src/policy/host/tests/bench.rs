@@ -214,8 +214,10 @@ impl Bench {
                 self.row = *row;
             }
             Change::PutRobots(_, row) => self.robots_row = Some(*row),
-            Change::Record { lease, row, .. } => {
-                assert!(matches!(*row, LedgerRow::Ended { .. }), "not a host's to write: {row:?}");
+            Change::Record { row, .. } => {
+                let LedgerRow::Ended { lease, .. } = *row else {
+                    panic!("not a host's to write: {row:?}")
+                };
                 assert!(self.leases.remove(&lease).is_some(), "H-4: a lease ends once");
             }
             Change::PutUrl(..)
