@@ -4,16 +4,25 @@
 //! what was announced. B-2: what has come is kept when time runs out or the peer goes away.
 
 use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 
+use crate::protocol::{Credit, Permit};
 use crate::types::{Reason, SizeLimit, TimeLimit, Timestamp, Truncation};
 use crate::world::{Clock, Oversize};
 
 /// Room for a body, in multiples of what has come, up to the announced length.
 const ROOM_FACTOR: usize = 2;
+/// What a source brings at once, about.
+const READ_BYTES: usize = 32 << 10;
+/// B-3: what each body may hold without credit: as much as the first reads bring.
+const FREE_BYTES: usize = 2 * READ_BYTES;
+/// B-3: how long a body waits for memory.
+const MEMORY_WAIT: Duration = Duration::from_secs(30);
 
 /// Where bytes come from.
 pub(super) trait Arriving: Send {
@@ -62,47 +71,143 @@ impl Body {
     }
 }
 
-/// Reads a body whose announced length is `length`, if any was announced.
-pub(super) async fn read(
-    source: &mut dyn Arriving,
-    length: Option<u64>,
-    limits: &BodyLimits,
-    clock: &dyn Clock,
-) -> Body {
-    if limits.oversize == Oversize::Skip && length.is_some_and(|length| length > limits.bytes_max) {
-        return Body::unread(Truncation::Length, too_large(limits));
+/// What bodies are read with.
+pub(super) struct BodyReader {
+    clock: Arc<dyn Clock>,
+    /// B-3: memory for all bodies, in KiB.
+    memory: Credit,
+}
+
+impl BodyReader {
+    /// Bodies have so many bytes together, beside a first part of each.
+    pub(super) fn new(bytes_max: u64, clock: Arc<dyn Clock>) -> Self {
+        let kib = u32::try_from(bytes_max / 1024).unwrap_or(u32::MAX);
+        Self { clock, memory: Credit::new(kib) }
     }
-    let mut kept = Kept::new(length.unwrap_or(0), limits.bytes_max);
-    let mut deadline = clock.sleep_until(limits.deadline);
-    let next = |context: &mut Context<'_>| {
-        if deadline.as_mut().poll(context).is_ready() {
-            let why = Reason::TimedOut { limit: TimeLimit::Total, after: limits.total };
-            return Poll::Ready(Some((Truncation::Time, why)));
+
+    /// Reads a body whose announced length is `length`, if any was announced.
+    pub(super) async fn read(
+        &self,
+        source: &mut dyn Arriving,
+        length: Option<u64>,
+        limits: &BodyLimits,
+    ) -> Body {
+        let is_skipped = limits.oversize == Oversize::Skip;
+        if is_skipped && length.is_some_and(|length| length > limits.bytes_max) {
+            return Body::unread(Truncation::Length, too_large(limits));
         }
-        loop {
-            match std::task::ready!(source.poll_into(context, &mut kept)) {
-                Ok(Came::More) => {}
-                Ok(Came::Whole) => return Poll::Ready(None),
-                Ok(Came::TooMuch) => {
-                    return Poll::Ready(Some((Truncation::Length, too_large(limits))));
+        let mut kept = Kept::new(length.unwrap_or(0), limits.bytes_max);
+        let mut room = Room::default();
+        let mut deadline = self.clock.sleep_until(limits.deadline);
+        let next = |context: &mut Context<'_>| {
+            if deadline.as_mut().poll(context).is_ready() {
+                let why = Reason::TimedOut { limit: TimeLimit::Total, after: limits.total };
+                return Poll::Ready(Some((Truncation::Time, why)));
+            }
+            loop {
+                if !ready!(room.poll_for(self, context, &kept)) {
+                    let why = Reason::TimedOut { limit: TimeLimit::Memory, after: MEMORY_WAIT };
+                    return Poll::Ready(Some((Truncation::Time, why)));
                 }
-                Err(why) => {
-                    return Poll::Ready(Some((Truncation::Disconnect, Reason::Protocol { why })));
+                match ready!(source.poll_into(context, &mut kept)) {
+                    Ok(Came::More) => {}
+                    Ok(Came::Whole) => return Poll::Ready(None),
+                    Ok(Came::TooMuch) => {
+                        return Poll::Ready(Some((Truncation::Length, too_large(limits))));
+                    }
+                    Err(why) => {
+                        let why = Reason::Protocol { why };
+                        return Poll::Ready(Some((Truncation::Disconnect, why)));
+                    }
                 }
             }
+        };
+        let cut = poll_fn(next).await;
+        match cut {
+            Some((Truncation::Length, why)) if is_skipped => Body::unread(Truncation::Length, why),
+            cut => Body { bytes: room.held_by(kept.into_bytes()), cut },
         }
-    };
-    let cut = poll_fn(next).await;
-    match cut {
-        Some((Truncation::Length, why)) if limits.oversize == Oversize::Skip => {
-            Body::unread(Truncation::Length, why)
-        }
-        cut => Body { bytes: kept.into_bytes(), cut },
     }
 }
 
 fn too_large(limits: &BodyLimits) -> Reason {
     Reason::TooLarge { limit: SizeLimit::Body, max: limits.bytes_max }
+}
+
+/// B-3: what a body holds of the memory for all. Most bodies need none.
+#[derive(Default)]
+struct Room<'r>(Option<Box<Beyond<'r>>>);
+
+/// What it holds beyond its first part.
+#[derive(Default)]
+struct Beyond<'r> {
+    held: Permit,
+    /// For more of it; nothing where that took too long.
+    waiting: Option<BoxFuture<'r, Option<Permit>>>,
+}
+
+impl<'r> Room<'r> {
+    /// Ready with true when there is memory for what comes next, with false when none came free in
+    /// time. A body that holds the whole credit needs no more.
+    fn poll_for(
+        &mut self,
+        reader: &'r BodyReader,
+        context: &mut Context<'_>,
+        kept: &Kept,
+    ) -> Poll<bool> {
+        let wanted = units(kept.room_for(READ_BYTES)).min(reader.memory.total());
+        if wanted == 0 {
+            return Poll::Ready(true);
+        }
+        let Beyond { held, waiting } = &mut **self.0.get_or_insert_default();
+        while held.units() < wanted {
+            let more = wanted - held.units();
+            let getting = waiting.get_or_insert_with(|| {
+                Box::pin(async move {
+                    tokio::select! {
+                        biased;
+                        permit = reader.memory.take(more) => Some(permit),
+                        () = reader.clock.sleep(MEMORY_WAIT) => None,
+                    }
+                })
+            });
+            let got = ready!(getting.as_mut().poll(context));
+            *waiting = None;
+            match got {
+                Some(permit) if permit.units() > 0 => held.add(permit),
+                _ => return Poll::Ready(false),
+            }
+        }
+        Poll::Ready(true)
+    }
+
+    /// The bytes, which hold their memory as long as any part of them is there.
+    fn held_by(self, bytes: Bytes) -> Bytes {
+        let mut memory = self.0.map(|beyond| beyond.held).unwrap_or_default();
+        memory.keep(units(bytes.len()));
+        match memory.units() {
+            0 => bytes,
+            _ => Bytes::from_owner(HeldBytes { bytes, _memory: memory }),
+        }
+    }
+}
+
+/// Bytes that give their memory back when they go.
+struct HeldBytes {
+    bytes: Bytes,
+    _memory: Permit,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// What so many bytes take of the credit, in KiB.
+fn units(bytes: usize) -> u32 {
+    let beyond = bytes.saturating_sub(FREE_BYTES).div_ceil(1024);
+    u32::try_from(beyond).unwrap_or(u32::MAX)
 }
 
 /// The bytes so far.
@@ -127,15 +232,20 @@ impl Kept {
         taken == bytes.len()
     }
 
-    /// B-1: a few times what has come, and the announced length exactly once it is near.
     fn make_room(&mut self, more: usize) {
-        let needed = self.bytes.len() + more;
+        let room = self.room_for(more);
+        self.bytes.reserve_exact(room - self.bytes.len());
+    }
+
+    /// B-1: the room it has once so much more has come: a few times that, and the announced length
+    /// exactly once it is near.
+    fn room_for(&self, more: usize) -> usize {
+        let needed = self.bytes.len().saturating_add(more);
         if needed <= self.bytes.capacity() {
-            return;
+            return self.bytes.capacity();
         }
         let likely = if needed <= self.announced { self.announced } else { self.max };
-        let room = needed.saturating_mul(ROOM_FACTOR).min(likely);
-        self.bytes.reserve_exact(room - self.bytes.len());
+        needed.saturating_mul(ROOM_FACTOR).min(likely)
     }
 
     fn into_bytes(mut self) -> Bytes {

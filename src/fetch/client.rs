@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-use super::body::{self, Arriving, Body, BodyLimits};
+use super::body::{Arriving, Body, BodyLimits, BodyReader};
 use super::connect::{ConnectError, ConnectSettings, Connector};
 use super::failure::Failed;
 use super::http1::{AskFailure, Incoming};
@@ -40,6 +40,7 @@ pub type EgressCheck = Arc<dyn Fn(IpAddr) -> Result<(), Reason> + Send + Sync>;
 pub struct HttpExchange {
     connector: Connector,
     pool: Pool,
+    bodies: BodyReader,
     egress: EgressCheck,
     clock: Arc<dyn Clock>,
 }
@@ -84,7 +85,8 @@ impl HttpExchange {
     ) -> Result<Self, ConnectError> {
         let connector = Connector::new(&settings)?;
         let pool = Pool::new(settings.origins_max, settings.idle, Arc::clone(&clock));
-        Ok(Self { connector, pool, egress, clock })
+        let bodies = BodyReader::new(settings.bodies_bytes, Arc::clone(&clock));
+        Ok(Self { connector, pool, bodies, egress, clock })
     }
 
     /// Origins whose connections are kept.
@@ -251,7 +253,7 @@ impl HttpExchange {
         let is_unread = unread.is_some();
         let Body { bytes, cut } = match unread.take() {
             Some(body) => body,
-            None => body::read(source, opened.length, limits, self.clock.as_ref()).await,
+            None => self.bodies.read(source, opened.length, limits).await,
         };
         let Begun { opened, place, .. } = *begun;
         let idle = match opened.source {

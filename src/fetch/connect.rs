@@ -39,6 +39,8 @@ pub struct ConnectSettings {
     pub idle: Duration,
     /// Hosts whose TLS sessions are remembered, to be resumed.
     pub tls_sessions_max: usize,
+    /// A part of `limits.memory`: for bodies on their way, beside a first part of each.
+    pub bodies_bytes: u64,
 }
 
 /// The client could not be made.

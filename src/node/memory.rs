@@ -1,5 +1,6 @@
 //! How `limits.memory` is shared out among what holds memory.
 
+use crate::config::Config;
 use crate::storage::UNFLUSHED_BYTES_MAX;
 
 /// What a machine has when it does not say.
@@ -12,6 +13,8 @@ const LEAST: u64 = 256 << 20;
 pub(super) struct MemoryPlan {
     /// Bodies between fetcher and parser.
     pub(super) bodies: u64,
+    /// Bodies on their way to us, and large ones until nobody has them any more.
+    pub(super) arriving: u64,
     /// Blocks of the stores that were read.
     pub(super) block_cache: u64,
     /// Rows of all shards that are not in their final place.
@@ -21,13 +24,19 @@ pub(super) struct MemoryPlan {
 }
 
 impl MemoryPlan {
+    /// That of a node of its own.
+    pub(super) fn of(config: &Config) -> Self {
+        Self::new(config.limits.memory.map(|limit| limit.bytes()), config.frontier.shards)
+    }
+
     /// Shares out `limit`, or a quarter of the machine, for a node of that many shards. What the
     /// shards need not have unflushed is better used for what they read.
     pub(super) fn new(limit: Option<u64>, shards: u16) -> Self {
         let total = limit.unwrap_or_else(|| machine() / 4).max(LEAST);
         let unflushed = (total / 4).min(u64::from(shards) * UNFLUSHED_BYTES_MAX);
         Self {
-            bodies: total * 3 / 8,
+            bodies: total / 4,
+            arriving: total / 8,
             block_cache: total / 2 - unflushed,
             unflushed,
             fingerprints: total / 8,
@@ -52,7 +61,8 @@ mod tests {
     #[test]
     fn the_parts_make_the_whole() {
         let plan = MemoryPlan::new(Some(1 << 30), 4);
-        let sum = plan.bodies + plan.block_cache + plan.unflushed + plan.fingerprints;
+        let stores = plan.block_cache + plan.unflushed + plan.fingerprints;
+        let sum = plan.bodies + plan.arriving + stores;
         assert_eq!(sum, 1 << 30);
         assert_eq!(plan.unflushed, 4 * UNFLUSHED_BYTES_MAX);
         assert_eq!(MemoryPlan::new(Some(1 << 30), 256).unflushed, 1 << 28);

@@ -40,6 +40,7 @@ use crate::storage::{DataDir, MadeShards, SledSnapshots};
 use crate::types::{ShardId, Timestamp};
 use crate::world::{Clock, DirectorySpool, Objects, SeededDice, TokioClock, World};
 
+use memory::MemoryPlan;
 use plan::Plan;
 use root::RootActor;
 
@@ -125,7 +126,8 @@ impl Node {
         let store = config.data.store.as_deref();
         let mut made = MadeShards::check(directory.path(), store, &objects).await?;
         let egress = settings::egress(config);
-        let exchange = HttpExchange::new(settings::connect(config), egress, Arc::clone(&clock))?;
+        let connect = settings::connect(config, &MemoryPlan::of(config));
+        let exchange = HttpExchange::new(connect, egress, Arc::clone(&clock))?;
         let world = World {
             dice: Arc::new(SeededDice::from_system()),
             exchange: Arc::new(exchange),

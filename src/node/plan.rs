@@ -121,10 +121,7 @@ impl Plan {
     pub(super) fn new(config: Arc<Config>, world: World) -> Result<Self, NodeError> {
         settings::archive(&config)?;
         settings::outputs(&config)?;
-        let memory = MemoryPlan::new(
-            config.limits.memory.map(|limit| limit.bytes()),
-            config.frontier.shards,
-        );
+        let memory = MemoryPlan::of(&config);
         let settings = SettingsWatch::new(&config, &memory)?;
         let credit = settings.frontier.borrow().credit * usize::from(config.frontier.shards);
         let kilobytes = u32::try_from(memory.bodies / 1024).unwrap_or(u32::MAX);

@@ -204,13 +204,14 @@ pub(super) fn fetch(config: &Config) -> FetchSettings {
 }
 
 /// What connections are made of.
-pub(super) fn connect(config: &Config) -> ConnectSettings {
+pub(super) fn connect(config: &Config, memory: &MemoryPlan) -> ConnectSettings {
     let sockets = usize::try_from(config.limits.sockets).unwrap_or(usize::MAX);
     ConnectSettings {
         extra_ca_files: config.fetch.extra_ca_files.clone(),
         origins_max: sockets,
         idle: IDLE,
         tls_sessions_max: sockets,
+        bodies_bytes: memory.arriving,
     }
 }
 

@@ -18,10 +18,7 @@ pub struct Credit {
 
 /// A part of a [`Credit`], given back when dropped.
 #[derive(Debug, Default)]
-pub struct Permit(
-    #[expect(dead_code, reason = "held for its drop, which gives the units back")]
-    Option<OwnedSemaphorePermit>,
-);
+pub struct Permit(Option<OwnedSemaphorePermit>);
 
 impl Credit {
     /// A credit of `total` units.
@@ -58,6 +55,28 @@ impl Permit {
     pub fn free() -> Self {
         Self(None)
     }
+
+    /// Its units.
+    pub fn units(&self) -> u32 {
+        self.0.as_ref().map_or(0, |held| tally(held.num_permits()))
+    }
+
+    /// Units of the same credit are held with these.
+    pub fn add(&mut self, more: Self) {
+        match (&mut self.0, more.0) {
+            (Some(held), Some(more)) => held.merge(more),
+            (held @ None, more) => *held = more,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Gives back all but so many.
+    pub fn keep(&mut self, units: u32) {
+        let surplus = self.units().saturating_sub(units);
+        if let Some(held) = &mut self.0 {
+            drop(held.split(usize::try_from(surplus).unwrap_or(0)));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -72,5 +91,22 @@ mod tests {
         assert_eq!(credit.used(), 2);
         drop(two);
         assert!(credit.try_take(9).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_permit_grows_and_shrinks() {
+        let credit = Credit::new(9);
+        let mut held = Permit::free();
+        held.add(credit.take(2).await);
+        held.add(credit.take(5).await);
+        held.add(Permit::free());
+        assert_eq!((held.units(), credit.used()), (7, 7));
+        held.keep(8);
+        assert_eq!((held.units(), credit.used()), (7, 7));
+        held.keep(3);
+        assert_eq!((held.units(), credit.used()), (3, 3));
+        held.keep(0);
+        drop(held);
+        assert_eq!(credit.used(), 0);
     }
 }

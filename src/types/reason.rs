@@ -289,6 +289,8 @@ pub enum TimeLimit {
     FirstByte,
     /// `fetch.total_timeout`.
     Total,
+    /// The wait for memory for a body, of `limits.memory`.
+    Memory,
 }
 
 /// The size limits of an exchange.
@@ -405,6 +407,7 @@ impl fmt::Display for TimeLimit {
             Self::Connect => "the connect",
             Self::FirstByte => "the first-byte",
             Self::Total => "the whole-exchange",
+            Self::Memory => "the wait-for-memory",
         })
     }
 }

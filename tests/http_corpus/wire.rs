@@ -79,6 +79,7 @@ pub(crate) async fn exchange(bytes: Vec<u8>, then: Then) -> Came {
         origins_max: 10,
         idle: Duration::from_secs(10),
         tls_sessions_max: 10,
+        bodies_bytes: 64 << 20,
     };
     let clock = Arc::new(TokioClock::system());
     let client = HttpExchange::new(settings, Arc::new(|_: IpAddr| Ok(())), clock).unwrap();

@@ -182,6 +182,7 @@ impl Crawl {
             origins_max: 100,
             idle: Duration::from_secs(10),
             tls_sessions_max: 10,
+            bodies_bytes: 64 << 20,
         };
         let egress = Arc::new(|address: IpAddr| {
             let stranger = Reason::EgressRefused { address: address.to_string() };

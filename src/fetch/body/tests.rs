@@ -48,14 +48,14 @@ async fn body(
     bytes_max: u64,
     oversize: Oversize,
 ) -> (String, Option<Truncation>, Option<String>) {
-    let clock = TokioClock::starting_at(Timestamp::EPOCH);
+    let clock = Arc::new(TokioClock::starting_at(Timestamp::EPOCH));
     let pieces = pieces
         .iter()
         .map(|(wait, piece)| (Duration::from_secs(*wait), piece.map_err(str::to_owned)));
     let mut script = Script::new(pieces);
     let total = Duration::from_secs(60);
     let limits = BodyLimits { bytes_max, oversize, deadline: Timestamp::from_secs(60), total };
-    let body = read(&mut script, length, &limits, &clock).await;
+    let body = BodyReader::new(1 << 20, clock).read(&mut script, length, &limits).await;
     let (cut, why) = body.cut.unzip();
     (String::from_utf8(body.bytes.to_vec()).unwrap(), cut, why.map(|why| why.to_string()))
 }
@@ -127,4 +127,65 @@ fn no_room_is_made_before_anything_came() {
     let kept = Kept::new(1 << 40, 1 << 40);
     assert_eq!(kept.bytes.capacity(), 0);
     assert_eq!(kept.into_bytes(), Bytes::new());
+}
+
+/// What reads bodies with so many bytes for all of them.
+fn reader(bytes: u64) -> BodyReader {
+    BodyReader::new(bytes, Arc::new(TokioClock::starting_at(Timestamp::EPOCH)))
+}
+
+/// A body in pieces of 100,000 bytes, each second one.
+async fn heavy(pieces: usize, reader: &BodyReader) -> Body {
+    static PIECE: [u8; 100_000] = [b'.'; 100_000];
+    let piece = (Duration::from_secs(1), Ok(std::str::from_utf8(&PIECE).unwrap()));
+    let mut script = Script::new(std::iter::repeat_n(piece, pieces));
+    let total = Duration::from_secs(600);
+    let deadline = Timestamp::from_secs(600);
+    let limits = BodyLimits { bytes_max: 10 << 20, oversize: Oversize::Truncate, deadline, total };
+    reader.read(&mut script, None, &limits).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_share_a_credit_and_hold_it_until_nobody_has_them() {
+    let reader = reader(1 << 20);
+    let small = heavy(0, &reader).await;
+    assert_eq!((small.cut, reader.memory.used()), (None, 0));
+    let first = heavy(5, &reader).await;
+    assert_eq!((first.bytes.len(), &first.cut), (500_000, &None));
+    assert_eq!(reader.memory.used(), units(500_000), "what it grew to is given back");
+    let part = first.bytes.slice(10..20);
+    drop(first);
+    assert_eq!(reader.memory.used(), units(500_000));
+    let mut second = std::pin::pin!(heavy(8, &reader));
+    let early = tokio::time::timeout(Duration::from_secs(20), second.as_mut()).await;
+    assert!(early.is_err(), "there is no room for it");
+    drop(part);
+    let second = second.await;
+    assert_eq!((second.bytes.len(), second.cut), (800_000, None), "it was not read meanwhile");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_gets_no_memory_ends_with_what_came() {
+    let reader = reader(1 << 20);
+    let held = reader.memory.take(1 << 10).await;
+    let body = heavy(5, &reader).await;
+    let (cut, why) = body.cut.unzip();
+    assert_eq!((body.bytes.len(), cut), (100_000, Some(Truncation::Time)));
+    assert_eq!(why.unwrap().to_string(), "the wait-for-memory limit of 30 s passed");
+    drop((held, body.bytes));
+    assert_eq!(reader.memory.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_larger_than_the_whole_credit_arrives_alone() {
+    let reader = reader(100 << 10);
+    let body = heavy(30, &reader).await;
+    assert_eq!((body.bytes.len(), body.cut), (3_000_000, None));
+    assert_eq!(reader.memory.used(), 100);
+    drop(body.bytes);
+    // Two of them: one has all, the other ends.
+    let (one, two) = futures::join!(heavy(60, &reader), heavy(60, &reader));
+    let mut cut = [one.cut.is_some(), two.cut.is_some()];
+    cut.sort_unstable();
+    assert_eq!(cut, [false, true]);
 }

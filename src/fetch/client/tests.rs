@@ -27,6 +27,7 @@ fn settings() -> ConnectSettings {
         origins_max: 8,
         idle: Duration::from_secs(10),
         tls_sessions_max: 64,
+        bodies_bytes: 64 << 20,
     }
 }
 
