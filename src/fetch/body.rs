@@ -1,7 +1,12 @@
 //! Reading a body inside its limits: size, time, and whether it is wanted at all (H1).
 //!
 //! B-1: never more than `bytes_max` bytes are kept, and memory grows with what has come, not with
-//! what was announced. B-2: what has come is kept when time runs out or the peer goes away.
+//! what was announced. B-2: what has come is kept when time runs out or the peer goes away. B-3 (P4,
+//! I8): what all bodies hold together, on their way and until nobody has them any more, is bounded,
+//! but for a first part of each. Half of the memory is a credit that bodies take as they grow; the
+//! other half is places, in each of which one body can come to its end whatever its size. A body
+//! that waits for either is not read, so its server waits as well. So bodies never wait for each
+//! other in a circle; and one that is slow in its place ends, for others may wait for it.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,8 +26,8 @@ const ROOM_FACTOR: usize = 2;
 const READ_BYTES: usize = 32 << 10;
 /// B-3: what each body may hold without credit: as much as the first reads bring.
 const FREE_BYTES: usize = 2 * READ_BYTES;
-/// B-3: how long a body waits for memory.
-const MEMORY_WAIT: Duration = Duration::from_secs(30);
+/// B-3: how long a body may have a place while there is no credit for it.
+const PLACE_TIME: Duration = Duration::from_secs(30);
 
 /// Where bytes come from.
 pub(super) trait Arriving: Send {
@@ -76,13 +81,17 @@ pub(super) struct BodyReader {
     clock: Arc<dyn Clock>,
     /// B-3: memory for all bodies, in KiB.
     memory: Credit,
+    /// B-3: memory for a whole body each.
+    places: Credit,
 }
 
 impl BodyReader {
-    /// Bodies have so many bytes together, beside a first part of each.
-    pub(super) fn new(bytes_max: u64, clock: Arc<dyn Clock>) -> Self {
-        let kib = u32::try_from(bytes_max / 1024).unwrap_or(u32::MAX);
-        Self { clock, memory: Credit::new(kib) }
+    /// Bodies have so many bytes together, beside a first part of each; one has `body_max` at
+    /// most.
+    pub(super) fn new(bytes: u64, body_max: u64, clock: Arc<dyn Clock>) -> Self {
+        let credit = |units: u64| Credit::new(u32::try_from(units).unwrap_or(u32::MAX));
+        let memory = credit(bytes / 2 / 1024);
+        Self { clock, memory, places: credit(bytes / 2 / body_max.max(1)) }
     }
 
     /// Reads a body whose announced length is `length`, if any was announced.
@@ -106,7 +115,7 @@ impl BodyReader {
             }
             loop {
                 if !ready!(room.poll_for(self, context, &kept)) {
-                    let why = Reason::TimedOut { limit: TimeLimit::Memory, after: MEMORY_WAIT };
+                    let why = Reason::TimedOut { limit: TimeLimit::Memory, after: PLACE_TIME };
                     return Poll::Ready(Some((Truncation::Time, why)));
                 }
                 match ready!(source.poll_into(context, &mut kept)) {
@@ -141,53 +150,83 @@ struct Room<'r>(Option<Box<Beyond<'r>>>);
 /// What it holds beyond its first part.
 #[derive(Default)]
 struct Beyond<'r> {
-    held: Permit,
-    /// For more of it; nothing where that took too long.
-    waiting: Option<BoxFuture<'r, Option<Permit>>>,
+    memory: Permit,
+    place: Option<Place<'r>>,
+    waiting: Option<BoxFuture<'r, Got>>,
+}
+
+/// Room for the whole of a body, for a while.
+struct Place<'r> {
+    permit: Permit,
+    ends: BoxFuture<'r, ()>,
+}
+
+/// What a body waited for.
+enum Got {
+    Memory(Permit),
+    Place(Permit),
 }
 
 impl<'r> Room<'r> {
-    /// Ready with true when there is memory for what comes next, with false when none came free in
-    /// time. A body that holds the whole credit needs no more.
+    /// Ready when there is memory for what comes next; with false when the body has had a place for
+    /// too long.
     fn poll_for(
         &mut self,
         reader: &'r BodyReader,
         context: &mut Context<'_>,
         kept: &Kept,
     ) -> Poll<bool> {
-        let wanted = units(kept.room_for(READ_BYTES)).min(reader.memory.total());
+        let wanted = units(kept.room_for(READ_BYTES));
         if wanted == 0 {
             return Poll::Ready(true);
         }
-        let Beyond { held, waiting } = &mut **self.0.get_or_insert_default();
-        while held.units() < wanted {
-            let more = wanted - held.units();
-            let getting = waiting.get_or_insert_with(|| {
-                Box::pin(async move {
-                    tokio::select! {
-                        biased;
-                        permit = reader.memory.take(more) => Some(permit),
-                        () = reader.clock.sleep(MEMORY_WAIT) => None,
-                    }
-                })
-            });
+        let Beyond { memory, place, waiting } = &mut **self.0.get_or_insert_default();
+        loop {
+            let Some(more) = wanted.checked_sub(memory.units()).filter(|more| *more > 0) else {
+                *place = None;
+                return Poll::Ready(true);
+            };
+            if waiting.is_none()
+                && let Some(permit) = reader.memory.try_take(more)
+            {
+                memory.add(permit);
+                continue;
+            }
+            if let Some(place) = place {
+                return Poll::Ready(place.ends.as_mut().poll(context).is_pending());
+            }
+            let getting = waiting.get_or_insert_with(|| Box::pin(reader.wait_for(more)));
             let got = ready!(getting.as_mut().poll(context));
             *waiting = None;
             match got {
-                Some(permit) if permit.units() > 0 => held.add(permit),
-                _ => return Poll::Ready(false),
+                Got::Memory(permit) => memory.add(permit),
+                Got::Place(permit) => {
+                    let ends = reader.clock.sleep(PLACE_TIME);
+                    *place = Some(Place { permit, ends });
+                }
             }
         }
-        Poll::Ready(true)
     }
 
     /// The bytes, which hold their memory as long as any part of them is there.
     fn held_by(self, bytes: Bytes) -> Bytes {
-        let mut memory = self.0.map(|beyond| beyond.held).unwrap_or_default();
+        let Beyond { mut memory, place, .. } = self.0.map(|beyond| *beyond).unwrap_or_default();
         memory.keep(units(bytes.len()));
-        match memory.units() {
+        let place = place.map_or_else(Permit::free, |place| place.permit);
+        match memory.units() + place.units() {
             0 => bytes,
-            _ => Bytes::from_owner(HeldBytes { bytes, _memory: memory }),
+            _ => Bytes::from_owner(HeldBytes { bytes, _held: (memory, place) }),
+        }
+    }
+}
+
+impl BodyReader {
+    /// More memory or a place, whichever comes free first.
+    async fn wait_for(&self, more: u32) -> Got {
+        tokio::select! {
+            biased;
+            permit = self.memory.take(more) => Got::Memory(permit),
+            permit = self.places.take(1) => Got::Place(permit),
         }
     }
 }
@@ -195,7 +234,7 @@ impl<'r> Room<'r> {
 /// Bytes that give their memory back when they go.
 struct HeldBytes {
     bytes: Bytes,
-    _memory: Permit,
+    _held: (Permit, Permit),
 }
 
 impl AsRef<[u8]> for HeldBytes {

@@ -289,7 +289,7 @@ pub enum TimeLimit {
     FirstByte,
     /// `fetch.total_timeout`.
     Total,
-    /// The wait for memory for a body, of `limits.memory`.
+    /// What a body may hold memory for that others wait for, of `limits.memory`.
     Memory,
 }
 
@@ -407,7 +407,7 @@ impl fmt::Display for TimeLimit {
             Self::Connect => "the connect",
             Self::FirstByte => "the first-byte",
             Self::Total => "the whole-exchange",
-            Self::Memory => "the wait-for-memory",
+            Self::Memory => "the scarce-memory",
         })
     }
 }

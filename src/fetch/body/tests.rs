@@ -55,7 +55,7 @@ async fn body(
     let mut script = Script::new(pieces);
     let total = Duration::from_secs(60);
     let limits = BodyLimits { bytes_max, oversize, deadline: Timestamp::from_secs(60), total };
-    let body = BodyReader::new(1 << 20, clock).read(&mut script, length, &limits).await;
+    let body = BodyReader::new(1 << 20, bytes_max, clock).read(&mut script, length, &limits).await;
     let (cut, why) = body.cut.unzip();
     (String::from_utf8(body.bytes.to_vec()).unwrap(), cut, why.map(|why| why.to_string()))
 }
@@ -129,9 +129,13 @@ fn no_room_is_made_before_anything_came() {
     assert_eq!(kept.into_bytes(), Bytes::new());
 }
 
-/// What reads bodies with so many bytes for all of them.
-fn reader(bytes: u64) -> BodyReader {
-    BodyReader::new(bytes, Arc::new(TokioClock::starting_at(Timestamp::EPOCH)))
+/// The largest body.
+const LARGEST: u64 = 10 << 20;
+
+/// What reads bodies that have so many KiB of credit, and one place.
+fn reader(kib: u64) -> BodyReader {
+    let clock = Arc::new(TokioClock::starting_at(Timestamp::EPOCH));
+    BodyReader::new(2 * kib << 10, LARGEST, clock)
 }
 
 /// A body in pieces of 100,000 bytes, each second one.
@@ -141,13 +145,13 @@ async fn heavy(pieces: usize, reader: &BodyReader) -> Body {
     let mut script = Script::new(std::iter::repeat_n(piece, pieces));
     let total = Duration::from_secs(600);
     let deadline = Timestamp::from_secs(600);
-    let limits = BodyLimits { bytes_max: 10 << 20, oversize: Oversize::Truncate, deadline, total };
+    let limits = BodyLimits { bytes_max: LARGEST, oversize: Oversize::Truncate, deadline, total };
     reader.read(&mut script, None, &limits).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn bodies_share_a_credit_and_hold_it_until_nobody_has_them() {
-    let reader = reader(1 << 20);
+    let reader = reader(1 << 10);
     let small = heavy(0, &reader).await;
     assert_eq!((small.cut, reader.memory.used()), (None, 0));
     let first = heavy(5, &reader).await;
@@ -156,36 +160,57 @@ async fn bodies_share_a_credit_and_hold_it_until_nobody_has_them() {
     let part = first.bytes.slice(10..20);
     drop(first);
     assert_eq!(reader.memory.used(), units(500_000));
-    let mut second = std::pin::pin!(heavy(8, &reader));
-    let early = tokio::time::timeout(Duration::from_secs(20), second.as_mut()).await;
+    let others = (reader.places.take(1).await, reader.memory.take(200).await);
+    let mut second = std::pin::pin!(heavy(5, &reader));
+    let early = tokio::time::timeout(Duration::from_secs(60), second.as_mut()).await;
     assert!(early.is_err(), "there is no room for it");
     drop(part);
     let second = second.await;
-    assert_eq!((second.bytes.len(), second.cut), (800_000, None), "it was not read meanwhile");
+    assert_eq!((second.bytes.len(), second.cut), (500_000, None), "it was not read meanwhile");
+    drop((others, second.bytes));
+    assert_eq!((reader.memory.used(), reader.places.used()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_gets_no_memory_ends_with_what_came() {
-    let reader = reader(1 << 20);
-    let held = reader.memory.take(1 << 10).await;
-    let body = heavy(5, &reader).await;
-    let (cut, why) = body.cut.unzip();
-    assert_eq!((body.bytes.len(), cut), (100_000, Some(Truncation::Time)));
-    assert_eq!(why.unwrap().to_string(), "the wait-for-memory limit of 30 s passed");
-    drop((held, body.bytes));
-    assert_eq!(reader.memory.used(), 0);
+async fn bodies_that_want_the_memory_of_each_other_come_one_after_the_other() {
+    let reader = reader(2 << 10);
+    let bodies = (0..30).map(async |_| {
+        let body = heavy(8, &reader).await;
+        (body.bytes.len(), body.cut)
+    });
+    for body in futures::future::join_all(bodies).await {
+        assert_eq!(body, (800_000, None));
+    }
+    assert_eq!((reader.memory.used(), reader.places.used()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_larger_than_the_whole_credit_arrives_alone() {
-    let reader = reader(100 << 10);
-    let body = heavy(30, &reader).await;
-    assert_eq!((body.bytes.len(), body.cut), (3_000_000, None));
-    assert_eq!(reader.memory.used(), 100);
-    drop(body.bytes);
-    // Two of them: one has all, the other ends.
-    let (one, two) = futures::join!(heavy(60, &reader), heavy(60, &reader));
-    let mut cut = [one.cut.is_some(), two.cut.is_some()];
-    cut.sort_unstable();
-    assert_eq!(cut, [false, true]);
+async fn a_body_that_is_slow_in_its_place_ends_with_what_came() {
+    let reader = reader(100);
+    let alone = heavy(20, &reader).await;
+    assert_eq!((alone.bytes.len(), alone.cut), (2_000_000, None), "larger than all the credit");
+    assert_eq!(reader.places.used(), 1, "it has its place as long as it is there");
+    drop(alone.bytes);
+    let read = async |pieces| {
+        let body = heavy(pieces, &reader).await;
+        (body.bytes.len(), body.cut.map(|(cut, why)| (cut, why.to_string())))
+    };
+    let (slow, other) = futures::join!(read(60), read(5));
+    let why = "the scarce-memory limit of 30 s passed".to_owned();
+    assert_eq!(slow.1, Some((Truncation::Time, why)));
+    assert!((3_000_000..3_300_000).contains(&slow.0), "{}", slow.0);
+    assert_eq!(other, (500_000, None));
+    assert_eq!((reader.memory.used(), reader.places.used()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_in_a_place_goes_on_without_it_once_there_is_credit() {
+    let reader = reader(20 << 10);
+    let held = reader.memory.take(20 << 10).await;
+    let mut slow = std::pin::pin!(heavy(90, &reader));
+    assert!(tokio::time::timeout(Duration::from_secs(20), slow.as_mut()).await.is_err());
+    assert_eq!(reader.places.used(), 1);
+    drop(held);
+    let slow = slow.await;
+    assert_eq!((slow.bytes.len(), slow.cut, reader.places.used()), (9_000_000, None, 0));
 }
