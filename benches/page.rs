@@ -258,6 +258,7 @@ async fn archive(pages: &[Page]) -> anyhow::Result<f64> {
         clock: Arc::new(TokioClock::system()),
         dice,
         routes: watch::channel(Arc::new(Routes::default())).1,
+        exclusions: watch::channel(Arc::default()).1,
         metrics: Arc::default(),
         settings: ArchiveSettings {
             format: ArchiveFormat::WarcGz,

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mehman::archive::{ArchiveActor, ArchiveArgs, ArchiveFormat, ArchiveSettings, CrawlerInfo};
+use mehman::archive::{
+    ArchiveActor, ArchiveArgs, ArchiveFormat, ArchivePurge, ArchiveSettings, CrawlerInfo,
+};
 use mehman::protocol::archive::StoreJob;
 use mehman::protocol::{
     Answer, ArchiveMsg, OutputMsg, Permit, Routes, ShardMsg, ShardRoute, Unheard,
@@ -226,6 +228,7 @@ async fn archive(folder: &Path, format: ArchiveFormat) -> PathBuf {
         clock: Arc::new(TokioClock::starting_at(Timestamp::from_millis(START))),
         dice: Arc::new(SeededDice::new(1)),
         routes: watch::channel(Arc::new(routes)).1,
+        exclusions: watch::channel(Arc::default()).1,
         metrics: Arc::default(),
         settings: ArchiveSettings {
             format,
@@ -329,6 +332,50 @@ async fn the_index_is_the_one_cdxj_indexer_makes() {
     let theirs: Vec<&str> = theirs.as_str().unwrap().lines().collect();
     assert_eq!(ours.lines().collect::<Vec<_>>(), theirs);
     assert_eq!(theirs.len(), samples().len());
+}
+
+/// R5: what is left of a file after everything over HTTPS was removed is read as before, and its
+/// index is still the one that the tool makes.
+#[tokio::test]
+async fn the_tools_read_past_what_was_removed() {
+    for format in [ArchiveFormat::WarcGz, ArchiveFormat::WarcZst] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = archive(folder.path(), format).await;
+        let purge = ArchivePurge {
+            spool: Arc::new(DirectorySpool::new(folder.path())),
+            dice: Arc::new(SeededDice::new(2)),
+            exclusion: "00ff00ff00ff00ff".to_owned(),
+            at: Timestamp::from_millis(START),
+        };
+        let files = purge.files().await.unwrap();
+        let is_gone = |url: &CrawlUrl| url.as_str().starts_with("https:");
+        let finds = purge.look(&files[0], &is_gone).await.unwrap();
+        assert_eq!((files.len(), finds.records.len(), finds.lines.len()), (1, 10, 5));
+        purge.rewrite(&files[0], &finds, &|| false).await.unwrap();
+        let file = file.to_str().unwrap();
+        let found = tools(&["fast", file]);
+        let kinds = found.as_array().unwrap().iter().map(|record| &record["type"]);
+        assert_eq!(kinds.filter(|kind| *kind == "removed").count(), 10, "{found}");
+        let kept = |records: Vec<Value>| -> Vec<Value> {
+            let is_kept = |url: &Value| !url.as_str().unwrap().starts_with("https:");
+            records.into_iter().filter(|record| is_kept(&record["url"])).collect()
+        };
+        let is_response =
+            |record: &&Value| matches!(record["type"].as_str(), Some("response" | "revisit"));
+        let responses = |found: &Value| -> Vec<Value> {
+            found.as_array().unwrap().iter().filter(is_response).cloned().collect()
+        };
+        assert_eq!(responses(&found), kept(expected_records()));
+        if format == ArchiveFormat::WarcGz {
+            assert_eq!(tools(&["check", file])["status"], 0);
+            assert_eq!(responses(&tools(&["records", file])), kept(expected_records()));
+            let theirs = tools(&["index", file]);
+            let name = Path::new(file).file_name().unwrap().to_str().unwrap();
+            let index = folder.path().join("index").join(name.replace(".warc.gz", ".cdxj"));
+            let ours = std::fs::read_to_string(index).unwrap();
+            assert_eq!(ours, theirs.as_str().unwrap());
+        }
+    }
 }
 
 #[tokio::test]

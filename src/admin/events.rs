@@ -215,6 +215,15 @@ impl Serialize for EventLine<'_> {
                 line.serialize_entry("state", state)?;
                 line.serialize_entry("reason", reason)?;
             }
+            Happening::Purged { id, removed, urls, unreadable } => {
+                line.serialize_entry("exclusion", id)?;
+                line.serialize_entry("records", &removed.records)?;
+                line.serialize_entry("bytes", &removed.bytes)?;
+                line.serialize_entry("index_lines", &removed.index_lines)?;
+                line.serialize_entry("page_records", &removed.page_records)?;
+                line.serialize_entry("urls", urls)?;
+                line.serialize_entry("unreadable", unreadable)?;
+            }
         }
         line.end()
     }

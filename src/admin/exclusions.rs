@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::body;
 use super::problem::{Kind, Problem};
 use super::router::{Call, Handled};
-use super::state::{AdminState, Control};
+use super::state::{AdminState, Control, ListedExclusion, PurgeStanding, Refused};
 use crate::policy::exclusion::{EXCLUSIONS_MAX, id_of, parse_rule};
-use crate::types::{ExclusionRecord, Timestamp};
+use crate::types::{ExclusionRecord, PurgeRecord, Timestamp};
 
 /// An order must be durable in all shards by then.
 const ORDER_DEADLINE: Duration = Duration::from_secs(30);
@@ -36,17 +36,20 @@ struct Wanted {
 pub(super) async fn add(call: Call) -> Handled {
     let Call { state, body, .. } = call;
     let wanted: Wanted = body::order(&state, body).await?;
+    let purge = wanted.purge == Some(true);
     let record = record(wanted, state.clock.now())?;
     let known = all(&state).await?;
-    if known.len() >= EXCLUSIONS_MAX && known.iter().all(|other| other.id != record.id) {
+    let is_new = known.iter().all(|other| other.record.id != record.id);
+    if known.len() >= EXCLUSIONS_MAX && is_new {
         let detail = format!("{EXCLUSIONS_MAX} exclusions are kept at once; lift some first");
         return Err(Problem::new(Kind::BadBody, detail));
     }
     let boxed = Box::new(record.clone());
-    let made = state.order(ORDER_DEADLINE, |port| Control::Exclude(boxed, port)).await;
+    let made = state.order(ORDER_DEADLINE, |port| Control::Exclude(boxed, purge, port)).await;
     let made = made.map_err(|silence| Problem::silent("the node", silence))?;
-    made.map_err(|why| Problem::new(Kind::Unavailable, why))?;
-    Ok((StatusCode::CREATED, Json(shown(&record))).into_response())
+    let order = made.map_err(refused)?;
+    let purge = order.as_ref().map(PurgeStanding::of);
+    Ok((StatusCode::CREATED, Json(shown(&record, purge.as_ref()))).into_response())
 }
 
 /// `GET /v1/exclusions`.
@@ -58,10 +61,11 @@ pub(super) async fn list(call: Call) -> Handled {
         return Err(Problem::new(Kind::BadCursor, detail).at_key("cursor"));
     }
     let found = all(&call.state).await?;
-    let mut rest = found.iter().filter(|record| record.id.as_str() > after);
-    let items: Vec<&ExclusionRecord> = rest.by_ref().take(limit).collect();
-    let next = items.last().filter(|_| rest.next().is_some()).map(|last| &last.id);
-    let items: Vec<Value> = items.iter().map(|record| shown(record)).collect();
+    let mut rest = found.iter().filter(|listed| listed.record.id.as_str() > after);
+    let items: Vec<&ListedExclusion> = rest.by_ref().take(limit).collect();
+    let next = items.last().filter(|_| rest.next().is_some()).map(|last| &last.record.id);
+    let shown = |listed: &&ListedExclusion| shown(&listed.record, listed.purge.as_ref());
+    let items: Vec<Value> = items.iter().map(shown).collect();
     Ok(Json(json!({ "items": items, "next": next })).into_response())
 }
 
@@ -71,26 +75,56 @@ pub(super) async fn lift(call: Call) -> Handled {
     let asked = id.clone();
     let lifted = call.state.order(ORDER_DEADLINE, |port| Control::Lift(asked, port)).await;
     let lifted = lifted.map_err(|silence| Problem::silent("the node", silence))?;
-    let lifted = lifted.map_err(|why| Problem::new(Kind::Unavailable, why))?;
-    let lifted = lifted.ok_or_else(|| {
+    let (lifted, purge) = lifted.map_err(refused)?.ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("no exclusion has the id `{id}`")).at_key("id")
     })?;
-    Ok(Json(shown(&lifted)).into_response())
+    Ok(Json(shown(&lifted, purge.as_ref().map(PurgeStanding::of).as_ref())).into_response())
 }
 
-async fn all(state: &AdminState) -> Result<Vec<ExclusionRecord>, Problem> {
+async fn all(state: &AdminState) -> Result<Vec<ListedExclusion>, Problem> {
     let asked = state.order(ORDER_DEADLINE, Control::Exclusions).await;
     asked.map_err(|silence| Problem::silent("the node", silence))
 }
 
+fn refused(why: Refused) -> Problem {
+    match why {
+        Refused::Conflict(why) => Problem::new(Kind::Conflict, why),
+        Refused::Unavailable(why) => Problem::new(Kind::Unavailable, why),
+    }
+}
+
 /// An exclusion as it is shown.
-fn shown(record: &ExclusionRecord) -> Value {
+fn shown(record: &ExclusionRecord, purge: Option<&PurgeStanding>) -> Value {
     json!({
         "id": record.id,
         "rule": record.rule,
         "reason": record.reason,
         "until": record.until,
         "made_at": record.made_at,
+        "purge": purge.map(purge_shown),
+    })
+}
+
+/// How far the removal of what is stored is: what is written down, and what is gone for sure.
+fn purge_shown(standing: &PurgeStanding) -> Value {
+    let PurgeStanding { record, is_running, failure } = standing;
+    let PurgeRecord { ordered_at, done_at, removed, urls, unreadable, .. } = record;
+    let state = match (done_at, is_running) {
+        (Some(_), _) => "done",
+        (None, true) => "running",
+        (None, false) => "waiting",
+    };
+    json!({
+        "state": state,
+        "ordered_at": ordered_at,
+        "done_at": done_at,
+        "records": removed.records,
+        "bytes": removed.bytes,
+        "index_lines": removed.index_lines,
+        "page_records": removed.page_records,
+        "urls": urls,
+        "unreadable": unreadable,
+        "failure": failure,
     })
 }
 
@@ -102,10 +136,10 @@ fn record(wanted: Wanted, now: Timestamp) -> Result<ExclusionRecord, Problem> {
         return Err(bad("rule", format!("a rule has at most {RULE_BYTES_MAX} bytes")));
     }
     let rule = parse_rule(text.trim()).map_err(|why| bad("rule", why))?;
-    if wanted.purge == Some(true) {
-        let why = "stored content is not removed by this version; make the exclusion without \
-            `purge`, and nothing more is fetched";
-        return Err(bad("purge", why.to_owned()));
+    if wanted.purge == Some(true) && wanted.until.is_some() {
+        let why = "an exclusion that removes what is stored has no end of its own; lift it when \
+            that is done, or give it an end then";
+        return Err(bad("until", why.to_owned()));
     }
     let until = match wanted.until {
         None => None,
@@ -150,7 +184,7 @@ mod tests {
             (wanted("a.test"), "begins with none of host:, domain: and surt:"),
             (until("tomorrow"), "2026-12-24T18:00:00Z"),
             (until("1970-01-01T00:01:40Z"), "is past"),
-            (Wanted { purge: Some(true), ..wanted("host:a.test") }, "not removed"),
+            (Wanted { purge: Some(true), ..until("2999-01-01T00:00:00Z") }, "no end of its own"),
             (Wanted { reason: Some("x".repeat(2000)), ..wanted("host:a.test") }, "at most 1000"),
         ] {
             let problem = record(wrong, now).unwrap_err();

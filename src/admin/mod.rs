@@ -42,6 +42,9 @@ pub use letters::LetterItem;
 pub use router::router;
 pub use seeds::SeedsAnswer;
 pub use serve::{ServeError, serve};
-pub use state::{AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ReloadReport};
+pub use state::{
+    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, Lifted, ListedExclusion,
+    PurgeStanding, Refused, ReloadReport,
+};
 pub use status::{HostFigures, QueueFigures, RunState, Status, UrlFigures, collect};
 pub use urls::UrlState;

@@ -40,6 +40,8 @@ pub(super) enum Kind {
     NotFound,
     /// What the cursor points at has aged out.
     Expired,
+    /// It does not go with what is under way.
+    Conflict,
     /// The new configuration has faults.
     BadConfiguration,
     /// An actor that is needed is not there or does not answer.
@@ -77,6 +79,9 @@ impl Kind {
             }
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "not known here"),
             Self::Expired => (StatusCode::GONE, "expired", "what the cursor points at is gone"),
+            Self::Conflict => {
+                (StatusCode::CONFLICT, "conflict", "something under way is in the way")
+            }
             Self::BadConfiguration => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "bad-configuration",
@@ -172,6 +177,7 @@ impl IntoResponse for Problem {
             | Kind::NoRoute
             | Kind::NotFound
             | Kind::Expired
+            | Kind::Conflict
             | Kind::BadConfiguration => {}
         }
         if let Some(allow) = self.allow.and_then(|methods| HeaderValue::from_str(&methods).ok()) {

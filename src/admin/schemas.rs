@@ -318,6 +318,19 @@ fn seeds_and_letters() -> Shapes {
         ("reason", or_null(&text())),
         ("until", or_null(&time())),
         ("made_at", time()),
+        ("purge", or_null(&named("Purge"))),
+    ]);
+    let purge = object(&[
+        ("state", one_of(&["waiting", "running", "done"])),
+        ("ordered_at", time()),
+        ("done_at", or_null(&time())),
+        ("records", whole()),
+        ("bytes", whole()),
+        ("index_lines", whole()),
+        ("page_records", whole()),
+        ("urls", whole()),
+        ("unreadable", whole()),
+        ("failure", or_null(&text())),
     ]);
     let retry = optional(&[("urls", list(&text())), ("host", text()), ("all", truth())]);
     vec![
@@ -327,6 +340,7 @@ fn seeds_and_letters() -> Shapes {
         ("Letter", letter),
         ("LetterList", page("Letter")),
         ("NewExclusion", closed(with_required(wanted, &["rule"]))),
+        ("Purge", purge),
         ("Exclusion", exclusion),
         ("ExclusionList", page("Exclusion")),
         ("Retry", closed(retry)),

@@ -16,7 +16,7 @@ use crate::protocol::{
     ask,
 };
 use crate::telemetry::Metrics;
-use crate::types::{ExclusionRecord, IpNetwork, ShardId, Timestamp};
+use crate::types::{ExclusionRecord, IpNetwork, PurgeRecord, ShardId, Timestamp};
 use crate::world::Clock;
 
 /// Requests that carry seeds at once: each may hold a whole body in memory (I8).
@@ -88,14 +88,59 @@ pub enum Control {
     Resume(Answer<()>),
     /// Grant nothing for good, let what is in flight end, then stop; answered when it has begun.
     Drain(Answer<()>),
-    /// Ask no more for what this covers (R5); answered when durable, or with who did not answer.
-    Exclude(Box<ExclusionRecord>, Answer<Result<(), String>>),
+    /// Ask no more for what this covers, and remove what is stored where that is wanted (R5);
+    /// answered when durable, with the order to remove.
+    Exclude(Box<ExclusionRecord>, bool, Answer<Result<Option<PurgeRecord>, Refused>>),
     /// The exclusion of this id is gone; answered likewise, `None` where there is none.
-    Lift(String, Answer<Result<Option<ExclusionRecord>, String>>),
+    Lift(String, Answer<Result<Option<Lifted>, Refused>>),
     /// The exclusions in force, by id.
-    Exclusions(Answer<Vec<ExclusionRecord>>),
+    Exclusions(Answer<Vec<ListedExclusion>>),
     /// Read the configuration again; the errors are its faults, one sentence each.
     Reload(Answer<Result<ReloadReport, Vec<String>>>),
+}
+
+/// An exclusion that is gone, and what was removed with it.
+pub type Lifted = (ExclusionRecord, Option<PurgeRecord>);
+
+/// Why an order was not obeyed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It does not go with what is under way.
+    Conflict(String),
+    /// Not every shard has it durable.
+    Unavailable(String),
+}
+
+/// An exclusion in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedExclusion {
+    /// What it is.
+    pub record: ExclusionRecord,
+    /// How far the removal of what is stored is, if that was ordered.
+    pub purge: Option<PurgeStanding>,
+}
+
+/// How far a purge is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgeStanding {
+    /// The order.
+    pub record: PurgeRecord,
+    /// It is being carried out.
+    pub is_running: bool,
+    /// Why it does not get on, if it does not.
+    pub failure: Option<String>,
+}
+
+impl PurgeStanding {
+    /// One that waits or is done.
+    pub fn of(record: &PurgeRecord) -> Self {
+        Self { record: record.clone(), is_running: false, failure: None }
+    }
+
+    /// One that is being carried out.
+    pub fn running(record: &PurgeRecord) -> Self {
+        Self { is_running: true, ..Self::of(record) }
+    }
 }
 
 /// What a reload did.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::watch;
 use tracing::info;
 
 use super::digest::sha1_of;
@@ -17,12 +18,14 @@ use super::group::{Group, Syncing, may_be_known};
 use super::member::{ArchiveFormat, MemberWriter, size};
 use super::publish::{self, ClosedFile};
 use super::{ArchiveError, CrawlerInfo, warc};
+use crate::policy::exclusion::Exclusions;
 use crate::protocol::archive::{ArchiveView, StoreJob};
 use crate::protocol::{Answer, ArchiveMsg, Owners, RoutesWatch, ShardMsg};
 use crate::supervise::{Alarm, Retry};
 use crate::telemetry::{DiskFailed, Metrics};
 use crate::types::{ContentRecord, Timestamp, in_full, tally};
 use crate::world::{Clock, Dice, Spool};
+use rotation::Rotation;
 
 /// A group is synced at the latest this long after its first record.
 const GROUP_DELAY: Duration = Duration::from_millis(20);
@@ -58,6 +61,8 @@ pub struct ArchiveArgs {
     pub dice: Arc<dyn Dice>,
     /// Where the payload index is (D3).
     pub routes: RoutesWatch,
+    /// What is being removed (R5).
+    pub exclusions: watch::Receiver<Arc<Exclusions>>,
     /// The node's.
     pub metrics: Arc<Metrics>,
     /// What is configured.
@@ -87,6 +92,7 @@ pub struct ArchiveState {
     publishing: BTreeMap<String, Publishing>,
     alarm: Alarm<ArchiveMsg>,
     closing: Option<Answer<()>>,
+    rotation: Rotation,
     records: u64,
     bytes: u64,
 }
@@ -130,6 +136,7 @@ impl Actor for ArchiveActor {
             ArchiveMsg::Synced(result) => archive.synced(result),
             ArchiveMsg::Published { file, result } => archive.published(&file, result),
             ArchiveMsg::Tick => archive.alarm.rang(),
+            ArchiveMsg::Rotate(answer) => archive.rotate(answer),
             ArchiveMsg::Close(answer) => archive.close(answer),
             ArchiveMsg::Observe(answer) => answer.send(archive.observe()),
         }
@@ -176,12 +183,14 @@ impl ArchiveState {
             publishing: BTreeMap::new(),
             alarm,
             closing: None,
+            rotation: Rotation::default(),
             records: 0,
             bytes: 0,
         }
     }
 
-    fn take(&mut self, mut job: StoreJob) {
+    fn take(&mut self, job: StoreJob) {
+        let Some(mut job) = self.refuse_removed(job) else { return };
         let old = job.response.lease.entry.validators.as_ref().and_then(|v| v.digest.clone());
         let not_modified = job.response.status == 304;
         let digest = match old {
@@ -220,7 +229,9 @@ impl ArchiveState {
 
     fn payload_known(&mut self, job: u64, found: Option<&ContentRecord>) {
         if let Some(job) = self.looked_up.remove(&job) {
-            self.gather(job, found);
+            let exclusions = Arc::clone(&self.args.exclusions.borrow());
+            // R5: a record that is gone, or about to go, holds no payload for others.
+            self.gather(job, found.filter(|found| !exclusions.forgets(&found.url)));
         }
     }
 
@@ -237,7 +248,9 @@ impl ArchiveState {
         if self.syncing.is_none() && self.file_is_full(now) {
             self.close_file();
         }
+        self.go_on_rotating();
         if self.syncing.is_none() && self.group_is_due(now) && self.retry.allows(now) {
+            self.rotation.syncing();
             self.sync(now);
         }
         self.publish_closed(now);
@@ -256,7 +269,8 @@ impl ArchiveState {
     }
 
     fn group_is_due(&self, now: Timestamp) -> bool {
-        let hurry = self.closing.is_some() || self.gathered.bytes.len() >= GROUP_BYTES;
+        let waited_for = self.closing.is_some() || self.rotation.hurries();
+        let hurry = waited_for || self.gathered.bytes.len() >= GROUP_BYTES;
         !self.gathered.is_empty() && (hurry || self.due.is_some_and(|due| due <= now))
     }
 
@@ -384,6 +398,11 @@ impl ArchiveState {
 
     fn close(&mut self, answer: Answer<()>) {
         self.closing = Some(answer);
+        self.gather_looked_up();
+    }
+
+    /// What waits for the word of an index is stored as it is.
+    fn gather_looked_up(&mut self) {
         for (_, job) in std::mem::take(&mut self.looked_up) {
             self.gather(job, None);
         }
@@ -429,5 +448,6 @@ impl ArchiveState {
     }
 }
 
+mod rotation;
 #[cfg(test)]
 mod tests;

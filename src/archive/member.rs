@@ -84,7 +84,8 @@ impl MemberWriter {
     }
 }
 
-fn write_stored(parts: &[&[u8]], out: &mut Vec<u8>) {
+/// Appends a gzip member that holds the parts as they are.
+pub(super) fn write_stored(parts: &[&[u8]], out: &mut Vec<u8>) {
     let total = parts.iter().map(|part| part.len()).sum::<usize>();
     out.reserve(total + total / STORED_BLOCK_BYTES * 5 + 32);
     out.extend_from_slice(&GZIP_HEADER);

@@ -3,7 +3,8 @@
 //! In: [`crate::protocol::ArchiveMsg::Store`], a response with the report of its exchange. Out: to
 //! the owner of the lease, the report with pointer and digest, once the record is synced (I7).
 //! Files are WARC/1.1, one compressed member per record (O1), each with a CDXJ (O3). The same
-//! payload is stored once (D3). A file is published after it was read back (B6).
+//! payload is stored once (D3). A file is published after it was read back (B6). After that it
+//! changes only where records are removed, and none that stays moves (R5).
 
 mod digest;
 mod member;
@@ -13,6 +14,8 @@ mod cdxj;
 mod scan;
 mod publish;
 mod read;
+mod filler;
+mod purge;
 mod group;
 mod actor;
 #[cfg(test)]
@@ -20,6 +23,7 @@ mod samples;
 
 pub use actor::{ArchiveActor, ArchiveArgs, ArchiveSettings};
 pub use member::ArchiveFormat;
+pub use purge::{ArchiveFinds, ArchivePurge};
 pub use read::{ArchiveReader, StoredResponse};
 pub use warc::CrawlerInfo;
 
@@ -48,6 +52,14 @@ pub enum ArchiveError {
         offset: u64,
         /// What is wrong.
         why: String,
+    },
+    /// What lay there was removed with an exclusion.
+    #[error("what lay at byte {offset} of {file} was removed with an exclusion")]
+    Removed {
+        /// Which file.
+        file: String,
+        /// Where the member begins.
+        offset: u64,
     },
     /// The record is no response, or a revisit without what it refers to.
     #[error("no response at byte {offset} of {file}")]

@@ -30,6 +30,14 @@ pub(super) fn damaged_path(file: &str) -> String {
     format!("{FOLDER}/{file}.damaged")
 }
 
+/// Where the index of a file lies, with or without the folder of the file.
+pub(super) fn index_path(file: &str) -> String {
+    let name = file.rsplit_once('/').map_or(file, |(_, name)| name);
+    let base = name.split_once(".warc").map_or(name, |(base, _)| base);
+    format!("{INDEX}/{base}.cdxj")
+}
+
+pub(super) const INDEX: &str = "index";
 pub(super) const FOLDER: &str = "archive";
 pub(super) const OPEN: &str = ".open";
 
@@ -77,8 +85,8 @@ async fn index_and_rename(spool: &Arc<dyn Spool>, file: &ClosedFile) -> Result<u
         }
         indexed => indexed?,
     };
-    let base = file.name.split_once(".warc").map_or(file.name.as_str(), |(base, _)| base);
-    let (draft, index) = (format!("index/{base}.cdxj.tmp"), format!("index/{base}.cdxj"));
+    let index = index_path(&file.name);
+    let draft = format!("{index}.tmp");
     spool.append(&draft, 0, lines.concat().into()).await.map_err(step("index"))?;
     spool.rename(&draft, &index).await.map_err(step("index"))?;
     spool.rename(&open, &final_path(&file.name)).await.map_err(step("rename"))?;

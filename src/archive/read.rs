@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::ArchiveError;
+use super::filler;
 use super::member::{ArchiveFormat, MemberFault, read_member, size};
 use super::publish::{damaged_path, final_path, open_path};
 use super::record::Record;
@@ -57,7 +58,7 @@ impl ArchiveReader {
     /// The response at a pointer, its digests checked. A revisit is followed to the payload.
     ///
     /// # Errors
-    /// When the disk fails, the record is damaged, or it holds no response.
+    /// When the disk fails, the record is damaged or removed, or it holds no response.
     pub async fn read(&self, pointer: &ArchivePointer) -> Result<StoredResponse, ArchiveError> {
         let record = self.record(pointer).await?;
         let mut stored = response_in(&record, pointer)?;
@@ -92,7 +93,9 @@ impl ArchiveReader {
             return Err(damaged(format!("the member has {length} bytes")));
         }
         let record = Record::parse(record.into()).map_err(damaged)?;
-        record.check_digests().map_err(damaged)?;
+        if record.kind() != filler::REMOVED {
+            record.check_digests().map_err(damaged)?;
+        }
         Ok(record)
     }
 
@@ -113,6 +116,10 @@ impl ArchiveReader {
 }
 
 fn response_in(record: &Record, pointer: &ArchivePointer) -> Result<StoredResponse, ArchiveError> {
+    if record.kind() == filler::REMOVED {
+        let (file, offset) = (pointer.file.to_string(), pointer.offset);
+        return Err(ArchiveError::Removed { file, offset });
+    }
     let is_response = matches!(record.kind(), "response" | "revisit");
     let http = record.http().filter(|_| is_response).ok_or_else(|| no_response(pointer))?;
     let url = record.field("WARC-Target-URI").and_then(|url| CrawlUrl::parse(url).ok());

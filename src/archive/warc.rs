@@ -195,7 +195,7 @@ impl Head {
 }
 
 /// A random UUID (version 4) as a URN in angle brackets.
-fn record_id(dice: &dyn Dice) -> String {
+pub(super) fn record_id(dice: &dyn Dice) -> String {
     let high = (dice.throw() & !0xf000) | 0x4000;
     let low = (dice.throw() >> 2) | (1 << 63);
     let mut id = String::from("<urn:uuid:");

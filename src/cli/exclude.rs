@@ -15,7 +15,8 @@ use crate::world::{Clock as _, TokioClock};
 
 /// Ask no more for a host, a domain or what lies below a SURT prefix, from now on.
 ///
-/// In force at once: what is under way is cut, nothing is granted. What is stored stays.
+/// In force at once: what is under way is cut, nothing is granted. What is stored stays, unless
+/// `--purge` removes it.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["rule", "list", "lift"])))]
 pub(super) struct ExcludeArgs {
@@ -28,7 +29,10 @@ pub(super) struct ExcludeArgs {
     /// Until then, as 2026-12-24T18:00:00Z; for good if not given
     #[arg(long, value_name = "TIME", conflicts_with_all = ["list", "lift"])]
     pub(super) until: Option<String>,
-    /// List the exclusions in force
+    /// Remove what is stored of it as well: records, index lines, page records
+    #[arg(long, conflicts_with_all = ["list", "lift", "until"])]
+    pub(super) purge: bool,
+    /// List the exclusions in force, and how far the removals are
     #[arg(long)]
     pub(super) list: bool,
     /// Ask again for what the exclusion with this id covered
@@ -46,6 +50,34 @@ struct Line {
     rule: String,
     reason: Option<String>,
     until: Option<Timestamp>,
+    purge: Option<Purge>,
+}
+
+/// How far the removal of what is stored is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Purge {
+    state: String,
+    records: u64,
+    page_records: u64,
+    unreadable: u64,
+    failure: Option<String>,
+}
+
+impl Purge {
+    fn told(&self) -> String {
+        let mut told = match (self.state.as_str(), &self.failure) {
+            ("waiting", _) => "waiting".to_owned(),
+            (state, failure) => {
+                let why = failure.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+                format!("{state}{why}: {} records, {} pages", self.records, self.page_records)
+            }
+        };
+        if self.unreadable > 0 {
+            told.push_str(&format!(", {} files not read to their end", self.unreadable));
+        }
+        told
+    }
 }
 
 /// `exclude`.
@@ -77,6 +109,7 @@ async fn make(
     let mut body = Map::from_iter([("rule".to_owned(), json!(rule))]);
     body.extend(args.reason.as_ref().map(|reason| ("reason".to_owned(), json!(reason))));
     body.extend(args.until.as_ref().map(|until| ("until".to_owned(), json!(until))));
+    body.extend(args.purge.then(|| ("purge".to_owned(), json!(true))));
     let answer = client.post(&["v1", "exclusions"], &Value::Object(body)).await?;
     if output.is_json() {
         output.json(&answer)?;
@@ -85,6 +118,9 @@ async fn make(
     let made: Line = client.read(&answer)?;
     let until = made.until.map(|until| format!(" until {until}")).unwrap_or_default();
     output.line(&format!("{} is excluded{until}; lift it with --lift {}", made.rule, made.id));
+    if args.purge {
+        output.line("what is stored of it is being removed; --list says how far that is");
+    }
     Ok(Exit::Done)
 }
 
@@ -110,13 +146,13 @@ async fn list(client: &Client, output: &Output) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let now = TokioClock::system().now();
-    let columns =
-        [("ID", Side::Left), ("RULE", Side::Left), ("UNTIL", Side::Left), ("REASON", Side::Left)];
+    let columns = ["ID", "RULE", "UNTIL", "PURGE", "REASON"].map(|heading| (heading, Side::Left));
     let mut table = Table::with_heading(&columns);
     for item in &page.items {
         let line: Line = client.read(item)?;
         let until = line.until.map_or_else(String::new, |until| relative(until, now));
-        table.row([line.id, line.rule, until, line.reason.unwrap_or_default()]);
+        let purge = line.purge.map(|purge| purge.told()).unwrap_or_default();
+        table.row([line.id, line.rule, until, purge, line.reason.unwrap_or_default()]);
     }
     output.line(&table.render());
     Ok(Exit::Done)

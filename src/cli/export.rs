@@ -152,6 +152,10 @@ impl Export<'_> {
                     break;
                 }
                 bytes += u64::try_from(read).unwrap_or(u64::MAX);
+                if line == b"\n" {
+                    // What a purge leaves of a record at the end of some files.
+                    continue;
+                }
                 self.line(&line, sink).await.with_context(place)?;
                 if self.tally.read.is_multiple_of(SHOWN_EVERY) {
                     bar.show(bytes, &self.tally.told());

@@ -79,6 +79,7 @@ fn started(routes: &watch::Sender<Arc<Routes>>, actor: &NodeActor) {
             },
             NodeActor::Discovery(actor) => next.discovery = Some(actor.clone()),
             NodeActor::Archive(actor) => next.archive = Some(actor.clone()),
+            NodeActor::Purge(actor) => next.purge = Some(actor.clone()),
             NodeActor::Pool(name, pool) => {
                 next.pools.retain(|(found, _)| found != name);
                 next.pools.push((name, pool.clone()));

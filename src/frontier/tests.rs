@@ -6,5 +6,6 @@ mod failure;
 mod operators;
 mod shown;
 mod exclusions;
+mod purge;
 mod clocks;
 mod chaos;

@@ -76,6 +76,7 @@ impl FrontierAlone {
             shard,
             spool: Arc::clone(&plan.world.spool),
             clock: Arc::clone(&plan.world.clock),
+            exclusions: plan.exclusions(),
             outputs: Vec::new(),
             committed: Vec::new(),
             metrics: Arc::clone(&plan.metrics),

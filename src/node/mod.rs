@@ -14,6 +14,7 @@ mod effect;
 mod root;
 mod shard_start;
 mod exclusions;
+mod purge;
 mod orders;
 mod progress;
 mod why;

@@ -43,13 +43,11 @@ pub(super) async fn obey(
                 phase.send_replace(CrawlPhase::Draining);
                 answer.send(());
             }
-            Control::Exclude(record, answer) => {
-                answer.send(exclusions::exclude(&plan, *record).await);
+            Control::Exclude(record, purge, answer) => {
+                answer.send(exclusions::exclude(&plan, *record, purge).await);
             }
             Control::Lift(id, answer) => answer.send(exclusions::lift(&plan, &id).await),
-            Control::Exclusions(answer) => {
-                answer.send(plan.agreed_exclusions().unwrap_or_default());
-            }
+            Control::Exclusions(answer) => answer.send(exclusions::list(&plan).await),
             Control::Reload(answer) => answer.send(read_again(&plan, reloader.as_ref())),
         }
     }

@@ -11,6 +11,7 @@ pub(super) enum Part {
     Output(ShardId),
     Discovery,
     Archive,
+    Purge,
     Fetchers,
     Parsers,
 }
@@ -25,6 +26,7 @@ impl Part {
             Self::Output(_) => "output",
             Self::Discovery => "discovery",
             Self::Archive => "archive",
+            Self::Purge => "purge",
             Self::Fetchers | Self::Parsers => "pool",
         }
     }
@@ -37,7 +39,9 @@ impl Part {
             Self::Output(shard) => format!("output-{shard}"),
             Self::Fetchers => "fetch".to_owned(),
             Self::Parsers => "parse".to_owned(),
-            Self::Registry | Self::Discovery | Self::Archive => self.kind().to_owned(),
+            Self::Registry | Self::Discovery | Self::Archive | Self::Purge => {
+                self.kind().to_owned()
+            }
         }
     }
 
@@ -51,7 +55,8 @@ impl Part {
             | Self::Address(_)
             | Self::Output(_)
             | Self::Discovery
-            | Self::Archive => "actor",
+            | Self::Archive
+            | Self::Purge => "actor",
         }
     }
 }

@@ -101,6 +101,9 @@ pub(super) struct Plan {
     /// R5: those of the node, once its stores have said which they are.
     exclusions: watch::Sender<Arc<Exclusions>>,
     exclusions_known: AtomicBool,
+    /// Held while a purge is at work on files: one that its actor left behind ends before the
+    /// next begins.
+    pub(super) purge_turn: tokio::sync::Mutex<()>,
     pub(super) world: World,
     pub(super) metrics: Arc<Metrics>,
     pub(super) memory: MemoryPlan,
@@ -143,6 +146,7 @@ impl Plan {
             paused: Mutex::new(None),
             exclusions: watch::Sender::new(Arc::default()),
             exclusions_known: AtomicBool::new(false),
+            purge_turn: tokio::sync::Mutex::default(),
             config: Mutex::new(config),
         })
     }
@@ -176,8 +180,8 @@ impl Plan {
 
     /// Other exclusions are in force: exchanges that they cover are cut, and shards that come back
     /// have the same.
-    pub(super) fn set_exclusions(&self, exclusions: Exclusions) {
-        self.exclusions.send_replace(Arc::new(exclusions));
+    pub(super) fn change_exclusions(&self, change: impl FnOnce(&Exclusions) -> Exclusions) {
+        self.exclusions.send_modify(|exclusions| *exclusions = Arc::new(change(exclusions)));
         self.exclusions_known.store(true, Ordering::Release);
     }
 

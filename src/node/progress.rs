@@ -6,7 +6,7 @@ use ractor::{ActorRef, Message};
 
 use super::plan::Plan;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::protocol::{Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, ShardMsg, ask};
+use crate::protocol::{Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, PurgeMsg, ShardMsg, ask};
 use crate::types::Timestamp;
 
 /// An actor that takes longer to say how it stands counts as busy.
@@ -49,6 +49,11 @@ pub(super) async fn collect(plan: &Plan) -> Progress {
     if let Some(archive) = &routes.archive {
         let view = look(archive, ArchiveMsg::Observe).await;
         progress.busy |= view.is_none_or(|view| view.waiting > 0);
+    }
+    if let Some(purge) = &routes.purge {
+        // One that does not get on goes on at the next start.
+        let view = look(purge, PurgeMsg::Observe).await;
+        progress.busy |= view.is_none_or(|view| view.undone > 0 && view.failure.is_none());
     }
     progress.page_cap_reached = plan.quota.lock().is_used_up();
     progress

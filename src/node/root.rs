@@ -137,6 +137,7 @@ impl RootState {
         exclusions::gather(&self.plan, &self.shard_actors()).await;
         self.start_discovery().await?;
         self.start_archive().await?;
+        self.start_purge().await?;
         self.start_fetchers().await?;
         self.start_parsers().await?;
         self.published().await;
@@ -224,6 +225,7 @@ impl RootState {
             clock: Arc::clone(&plan.world.clock),
             dice: Arc::clone(&plan.world.dice),
             routes: plan.routes.subscribe(),
+            exclusions: plan.exclusions(),
             metrics: Arc::clone(&plan.metrics),
             settings: settings::archive(&plan.config())?,
         };
@@ -325,6 +327,7 @@ impl RootState {
                 self.reopen_archive().await;
                 Ok(())
             }
+            Part::Purge => self.start_purge().await,
             Part::Fetchers => self.start_fetchers().await,
             Part::Parsers => self.start_parsers().await,
         };

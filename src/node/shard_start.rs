@@ -59,6 +59,7 @@ impl RootState {
             shard,
             spool: Arc::clone(&plan.world.spool),
             clock: Arc::clone(&plan.world.clock),
+            exclusions: plan.exclusions(),
             outputs,
             committed,
             metrics: Arc::clone(&plan.metrics),

@@ -34,6 +34,8 @@ impl Node {
         self.end_fetching(&routes, limit / 2).await;
         self.end_parsing(&routes, limit / 2).await;
         let status = self.status().await;
+        // What a purge does with a file it does to the end, or leaves the file as it was.
+        within(limit.max(STORES_WITHIN), async { Some(self.plan.purge_turn.lock().await) }).await;
         let closed = close_outputs(&routes, limit).await;
         let stores = close_shards(&routes).await;
         self.admin_stop.send_replace(true);

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tracing::debug;
 
 use super::committed::Append;
 use super::jsonl::{JsonLines, OutputSettings};
+use crate::policy::exclusion::Exclusions;
 use crate::protocol::output::{FinishedPage, OutputView};
 use crate::protocol::shard::{PublishedBatch, PublishedPage};
 use crate::protocol::{Answer, OutputMsg, Permit, ShardMsg};
@@ -34,6 +35,8 @@ pub struct OutputArgs {
     pub spool: Arc<dyn Spool>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What is being removed (R5).
+    pub exclusions: watch::Receiver<Arc<Exclusions>>,
     /// The outputs.
     pub outputs: Vec<OutputSettings>,
     /// By output name, what the shard's store has committed, read after the store was opened.
@@ -58,6 +61,7 @@ pub struct OutputState {
     spool: Arc<dyn Spool>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
+    exclusions: watch::Receiver<Arc<Exclusions>>,
     outputs: Vec<JsonLines>,
     turn: Turn,
     /// The number of this actor.
@@ -69,6 +73,9 @@ pub struct OutputState {
     retry: Retry,
     alarm: Alarm<OutputMsg>,
     closing: Option<Answer<()>>,
+    /// Who waits for other files, and for the commit of those under way.
+    rotating: Vec<(ActorRef<ShardMsg>, Answer<()>)>,
+    rotated: Vec<Answer<()>>,
     documents: u64,
     left_out: u64,
 }
@@ -137,7 +144,8 @@ impl Actor for OutputActor {
             OutputMsg::Publish(page) => output.gather(*page),
             OutputMsg::Tick => output.alarm.rang(),
             OutputMsg::Synced(result) => output.synced(result),
-            OutputMsg::Committed => output.stage = Stage::Idle,
+            OutputMsg::Committed => output.committed(),
+            OutputMsg::Rotate(shard, answer) => output.rotating.push((shard, answer)),
             OutputMsg::Close(answer) => output.closing = Some(answer),
             OutputMsg::Observe(answer) => answer.send(output.observe()),
         }
@@ -153,13 +161,14 @@ impl OutputState {
         outputs: Vec<JsonLines>,
         number: u64,
     ) -> Self {
-        let OutputArgs { spool, clock, metrics, turn, .. } = args;
+        let OutputArgs { spool, clock, metrics, exclusions, turn, .. } = args;
         let alarm = Alarm::new(Arc::clone(&clock), me.clone(), || OutputMsg::Tick);
         Self {
             me,
             spool,
             clock,
             metrics,
+            exclusions,
             outputs,
             turn,
             number,
@@ -169,6 +178,8 @@ impl OutputState {
             retry: Retry::default(),
             alarm,
             closing: None,
+            rotating: Vec::new(),
+            rotated: Vec::new(),
             documents: 0,
             left_out: 0,
         }
@@ -179,6 +190,9 @@ impl OutputState {
             self.due = Some(self.clock.now() + GROUP_DELAY);
         }
         let FinishedPage { row, document, links, shard, permit, reasons: _ } = page;
+        // R5: what is being removed gets no record; its row goes all the same.
+        let removed = self.exclusions.borrow().purging(&row.url).is_some();
+        let document = document.filter(|_| !removed);
         if let Some(document) = &document {
             for output in &mut self.outputs {
                 let left_out = output.add(document);
@@ -206,6 +220,7 @@ impl OutputState {
         let hurry = self.closing.is_some();
         match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle if self.due.is_some_and(|due| hurry || due <= now) => self.begin(),
+            Stage::Idle if !self.rotating.is_empty() => self.rotate(),
             Stage::Failed(group) if self.retry.allows(now) => self.sync(group),
             stage @ (Stage::Idle | Stage::Syncing(_) | Stage::Failed(_) | Stage::Committing(_)) => {
                 self.stage = stage;
@@ -221,6 +236,24 @@ impl OutputState {
         let (appends, states) = taken.unzip();
         let pages = std::mem::take(&mut self.gathered);
         self.sync(Group { pages, appends, states });
+    }
+
+    /// R5: what is gathered goes to other files than what was written before.
+    fn rotate(&mut self) {
+        let rotating = std::mem::take(&mut self.rotating);
+        let states: Vec<_> = self.outputs.iter_mut().filter_map(JsonLines::rotate).collect();
+        let shard = rotating.last().map(|(shard, _)| shard.clone());
+        self.rotated.extend(rotating.into_iter().map(|(_, answer)| answer));
+        if states.is_empty() {
+            return self.committed();
+        }
+        let pages = Pages { shard, ..Pages::default() };
+        self.commit(Group { pages, appends: Vec::new(), states });
+    }
+
+    fn committed(&mut self) {
+        self.stage = Stage::Idle;
+        std::mem::take(&mut self.rotated).into_iter().for_each(|answer| answer.send(()));
     }
 
     /// Hands the group to a task that appends and syncs it.

@@ -82,7 +82,8 @@ impl CommittedFiles {
         &mut self.gathered
     }
 
-    /// What was gathered, as one append; `None` when there is nothing. A full file gives way first.
+    /// What was gathered, as one append; `None` when there is nothing. A full file gives way
+    /// first.
     pub(super) fn take(&mut self) -> Option<Append> {
         if self.gathered.is_empty() {
             return None;
@@ -94,6 +95,15 @@ impl CommittedFiles {
         let append = Append { file: self.name_of(self.place.file), place: self.place, bytes };
         self.place = append.end();
         Some(append)
+    }
+
+    /// The next group begins another file, if the one in hand holds anything; how far it counts
+    /// then.
+    pub(super) fn rotate(&mut self) -> Option<Place> {
+        (self.place.offset > 0).then(|| {
+            self.place = Place { file: self.place.file + 1, offset: 0 };
+            self.place
+        })
     }
 
     fn name_of(&self, number: u64) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::OutputError;
-use super::committed::{Append, CommittedFiles};
+use super::committed::{Append, CommittedFiles, Place};
 use crate::policy::wishes::{Cause, Purpose, Verdict, judge};
 use crate::types::{Document, ShardId};
 use crate::world::Spool;
@@ -71,7 +71,18 @@ impl JsonLines {
     /// What was gathered, with the name and the state that the shard commits for it.
     pub(super) fn take(&mut self) -> Option<(Append, (String, Vec<u8>))> {
         let append = self.files.take()?;
-        let state = postcard::to_stdvec(&append.end()).expect("two numbers have a form");
-        Some((append, (self.name.clone(), state)))
+        let state = self.state(append.end());
+        Some((append, state))
+    }
+
+    /// Another file from here on; what the shard commits for it, unless there is nothing to leave.
+    pub(super) fn rotate(&mut self) -> Option<(String, Vec<u8>)> {
+        let place = self.files.rotate()?;
+        Some(self.state(place))
+    }
+
+    fn state(&self, place: Place) -> (String, Vec<u8>) {
+        let state = postcard::to_stdvec(&place).expect("two numbers have a form");
+        (self.name.clone(), state)
     }
 }

@@ -3,14 +3,17 @@
 //! In: [`crate::protocol::OutputMsg::Publish`], a page whose links are durable. Out: files, and to
 //! the owner of the page's row, once the files are synced, the pages and how far each output now
 //! counts, in one message: the shard drops the rows and commits the offsets in one batch, so all
-//! outputs of a page appear together or not at all (B6).
+//! outputs of a page appear together or not at all (B6). Lines of closed files go where what is
+//! stored of an exclusion is removed (R5).
 
 mod committed;
 mod jsonl;
 mod actor;
+mod purge;
 
 pub use actor::{OutputActor, OutputArgs, Turn};
 pub use jsonl::OutputSettings;
+pub use purge::{PageFinds, PagePurge};
 
 use std::io;
 

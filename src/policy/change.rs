@@ -5,8 +5,8 @@
 
 use crate::types::{
     ContentRecord, CrawlEvent, DeadLetter, ExclusionRecord, HostCounts, HostId, HostRecord,
-    LedgerRow, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion,
-    VisitRecord,
+    LedgerRow, PurgeRecord, QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord,
+    UrlVersion, VisitRecord,
 };
 
 /// One row written, moved or removed.
@@ -87,6 +87,14 @@ pub enum Change {
     PutText(u128, Box<ContentRecord>),
     /// A rule made at runtime (R5).
     PutExclusion(Box<ExclusionRecord>),
+    /// The order to remove what is stored of a rule, and how far it is (R5).
+    PutPurge(Box<PurgeRecord>),
+    /// A host's robots.txt is forgotten.
+    DropRobots(HostId),
+    /// No payload with this SHA-1 is known any more.
+    DropPayload(String),
+    /// No page with this text is known any more.
+    DropText(u128),
     /// A rule taken back.
     DropExclusion(String),
     /// A named value of the shard: counters, committed output offsets.

@@ -1,10 +1,13 @@
-//! R5: exclusions made at runtime. What one covers is asked for no more from the moment it is made,
-//! until it ends or is lifted.
+//! R5: exclusions made at runtime. What one covers is asked for no more from the moment it is
+//! made, until it ends or is lifted.
 //!
 //! - E-1 A rule has one id, made from the rule: the same rule again replaces the one before.
 //! - E-2 A rule counts from when it is made to before its `until`, whoever has noticed its end.
-//! - E-3 robots.txt belongs to its whole host: a rule for a part of the host leaves it alone, since
-//!   the rest of the host needs it.
+//! - E-3 robots.txt belongs to its whole host: a rule for a part of the host leaves it alone,
+//!   since the rest of the host needs it.
+//! - E-4 An order to remove what is stored goes by the same rules, and by E-3: what a host's files
+//!   say goes with the whole host only. It is done once, and outlives the exclusion, since entries
+//!   of the queue may still know of content that is gone.
 //!
 //! Rules are looked up, never walked: names in hash maps, SURT prefixes by their lengths.
 
@@ -13,10 +16,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::normalise::url_hash;
 use super::scope::{self, ScopeRule};
 use super::surt;
-use crate::types::{CrawlUrl, ExclusionRecord, HostKey, Lease, LeaseKind, Reason, Timestamp};
+use crate::types::{
+    CrawlUrl, ExclusionRecord, HostKey, Lease, LeaseKind, PurgeRecord, Reason, Timestamp,
+};
 
 /// Exclusions that are kept at once.
 pub const EXCLUSIONS_MAX: usize = 10_000;
+/// Orders to remove what is stored that are kept at once, those that are done too.
+pub const PURGES_MAX: usize = 10_000;
+
+/// E-3: what is asked for because of the host, whatever page is wanted.
+const OF_THE_HOST: [&str; 2] = ["/robots.txt", "/.well-known/tdmrep.json"];
 
 /// Reads the rule of an exclusion.
 ///
@@ -38,16 +48,75 @@ pub fn id_of(rule: &ScopeRule) -> String {
     format!("{:016x}", url_hash(&rule.to_string()))
 }
 
-/// All exclusions, looked up together.
+/// Rules by what they name, each with the id that is made from it.
 #[derive(Clone, Debug, Default)]
-pub struct Exclusions {
-    /// By id.
-    records: BTreeMap<String, ExclusionRecord>,
+struct Rules {
     hosts: HashMap<Box<str>, String>,
     domains: HashMap<Box<str>, String>,
     surts: HashMap<Box<str>, String>,
     /// The lengths of the SURT prefixes, in bytes.
     lengths: BTreeSet<usize>,
+}
+
+impl Rules {
+    fn insert(&mut self, rule: &str, id: &str) {
+        let id = id.to_owned();
+        match parse_rule(rule) {
+            Ok(ScopeRule::Host(name)) => drop(self.hosts.insert(name.into(), id)),
+            Ok(ScopeRule::Domain(name)) => drop(self.domains.insert(name.into(), id)),
+            Ok(ScopeRule::Surt(prefix)) => {
+                self.lengths.insert(prefix.len());
+                self.surts.insert(prefix.into(), id);
+            }
+            Ok(ScopeRule::Regex(_)) | Err(_) => {}
+        }
+    }
+
+    fn remove(&mut self, rule: &str) {
+        match parse_rule(rule) {
+            Ok(ScopeRule::Host(name)) => drop(self.hosts.remove(name.as_str())),
+            Ok(ScopeRule::Domain(name)) => drop(self.domains.remove(name.as_str())),
+            Ok(ScopeRule::Surt(prefix)) => drop(self.surts.remove(prefix.as_str())),
+            Ok(ScopeRule::Regex(_)) | Err(_) => {}
+        }
+    }
+
+    /// What `take` makes of the first rule that covers the URL and that it makes anything of.
+    fn find<'r, T>(
+        &'r self,
+        url: &CrawlUrl,
+        take: impl Fn(&'r String) -> Option<T> + Copy,
+    ) -> Option<T> {
+        let named = [scope::host_key(url), scope::site(url), scope::host(url)];
+        let by_host = named.into_iter().filter_map(|name| self.hosts.get(name));
+        let by_domain = parents(scope::host(url)).filter_map(|name| self.domains.get(name));
+        by_host.chain(by_domain).find_map(take).or_else(|| self.by_surt(url, take))
+    }
+
+    fn by_surt<'r, T>(
+        &'r self,
+        url: &CrawlUrl,
+        take: impl Fn(&'r String) -> Option<T> + Copy,
+    ) -> Option<T> {
+        if self.surts.is_empty() {
+            return None;
+        }
+        surt::scope_forms(url).find_map(|form| {
+            let prefixes = self.lengths.iter().map_while(|length| form.get(..*length));
+            prefixes.filter_map(|prefix| self.surts.get(prefix)).find_map(take)
+        })
+    }
+}
+
+/// All exclusions, looked up together, and the orders to remove what is stored.
+#[derive(Clone, Debug, Default)]
+pub struct Exclusions {
+    /// By id.
+    records: BTreeMap<String, ExclusionRecord>,
+    rules: Rules,
+    /// Orders by the id of their exclusion; they outlive it.
+    purges: BTreeMap<String, PurgeRecord>,
+    purged: Rules,
 }
 
 impl Exclusions {
@@ -59,17 +128,8 @@ impl Exclusions {
     }
 
     fn insert(&mut self, record: ExclusionRecord) {
-        let id = record.id.clone();
-        match parse_rule(&record.rule) {
-            Ok(ScopeRule::Host(name)) => drop(self.hosts.insert(name.into(), id.clone())),
-            Ok(ScopeRule::Domain(name)) => drop(self.domains.insert(name.into(), id.clone())),
-            Ok(ScopeRule::Surt(prefix)) => {
-                self.lengths.insert(prefix.len());
-                self.surts.insert(prefix.into(), id.clone());
-            }
-            Ok(ScopeRule::Regex(_)) | Err(_) => {}
-        }
-        self.records.insert(id, record);
+        self.rules.insert(&record.rule, &record.id);
+        self.records.insert(record.id.clone(), record);
     }
 
     /// With one more, or in place of the one of the same id.
@@ -80,15 +140,21 @@ impl Exclusions {
         all
     }
 
-    /// Without this one.
+    /// With an order to remove what is stored, or with how far it is.
+    #[must_use]
+    pub fn with_purge(&self, order: PurgeRecord) -> Self {
+        let mut all = self.clone();
+        all.purged.insert(&order.rule, &order.id);
+        all.purges.insert(order.id.clone(), order);
+        all
+    }
+
+    /// Without this one. An order that went with it stays.
     #[must_use]
     pub fn without(&self, id: &str) -> Self {
         let mut all = self.clone();
-        match all.records.remove(id).map(|record| parse_rule(&record.rule)) {
-            Some(Ok(ScopeRule::Host(name))) => drop(all.hosts.remove(name.as_str())),
-            Some(Ok(ScopeRule::Domain(name))) => drop(all.domains.remove(name.as_str())),
-            Some(Ok(ScopeRule::Surt(prefix))) => drop(all.surts.remove(prefix.as_str())),
-            Some(Ok(ScopeRule::Regex(_)) | Err(_)) | None => {}
+        if let Some(record) = all.records.remove(id) {
+            all.rules.remove(&record.rule);
         }
         all
     }
@@ -113,26 +179,56 @@ impl Exclusions {
         if self.records.is_empty() {
             return None;
         }
-        let named = [scope::host_key(url), scope::site(url), scope::host(url)];
-        let by_host = named.into_iter().filter_map(|name| self.hosts.get(name));
-        let by_domain = parents(scope::host(url)).filter_map(|name| self.domains.get(name));
-        let by_name = by_host.chain(by_domain).find_map(|id| self.counts(id, now));
-        by_name.or_else(|| self.by_surt(url, now))
-    }
-
-    fn by_surt(&self, url: &CrawlUrl, now: Timestamp) -> Option<&ExclusionRecord> {
-        if self.surts.is_empty() {
-            return None;
-        }
-        surt::scope_forms(url).find_map(|form| {
-            let prefixes = self.lengths.iter().map_while(|length| form.get(..*length));
-            let found = prefixes.filter_map(|prefix| self.surts.get(prefix));
-            found.filter_map(|id| self.counts(id, now)).next()
-        })
+        self.rules.find(url, |id| self.counts(id, now))
     }
 
     fn counts(&self, id: &str, now: Timestamp) -> Option<&ExclusionRecord> {
         self.records.get(id).filter(|record| is_in_force(record, now))
+    }
+
+    /// The order of the exclusion with this id.
+    pub fn purge(&self, id: &str) -> Option<&PurgeRecord> {
+        self.purges.get(id)
+    }
+
+    /// All orders by the id of their exclusion, those that are done as well.
+    pub fn purges(&self) -> impl Iterator<Item = &PurgeRecord> {
+        self.purges.values()
+    }
+
+    /// E-4: the order that is at work on what is stored of this URL: nothing of it may be added.
+    pub fn purging(&self, url: &CrawlUrl) -> Option<&PurgeRecord> {
+        self.ordered(url, |order| order.done_at.is_none())
+    }
+
+    /// E-4: an order covers this URL, done or not: what was known of its content before may be
+    /// gone.
+    pub fn forgets(&self, url: &CrawlUrl) -> bool {
+        self.ordered(url, |_| true).is_some()
+    }
+
+    /// The order that is at work on all of a host.
+    pub fn purging_host(&self, host: &HostKey) -> Option<&PurgeRecord> {
+        if self.purges.is_empty() {
+            return None;
+        }
+        self.purging(&root(host)?)
+    }
+
+    fn ordered(
+        &self,
+        url: &CrawlUrl,
+        wanted: impl Fn(&PurgeRecord) -> bool + Copy,
+    ) -> Option<&PurgeRecord> {
+        if self.purges.is_empty() {
+            return None;
+        }
+        let take = |id: &String| self.purges.get(id).filter(|order| wanted(order));
+        if is_of_the_host(url) {
+            self.purged.find(&root(&url.host_key())?, take)
+        } else {
+            self.purged.find(url, take)
+        }
     }
 
     /// The exclusion that covers all of a host.
@@ -189,6 +285,38 @@ pub fn touches(rule: &ScopeRule, host: &HostKey) -> bool {
     }
 }
 
+/// E-4: whether a rule covers what is stored of a URL.
+pub fn covers_stored(rule: &ScopeRule, url: &CrawlUrl) -> bool {
+    if is_of_the_host(url) {
+        return root(&url.host_key()).is_some_and(|root| covers(rule, &root));
+    }
+    covers(rule, url)
+}
+
+/// Whether a rule covers a URL.
+fn covers(rule: &ScopeRule, url: &CrawlUrl) -> bool {
+    match rule {
+        ScopeRule::Host(name) => {
+            [scope::host_key(url), scope::site(url), scope::host(url)].contains(&name.as_str())
+        }
+        ScopeRule::Domain(name) => parents(scope::host(url)).any(|parent| parent == name),
+        ScopeRule::Surt(prefix) => {
+            surt::scope_forms(url).any(|form| form.starts_with(prefix.as_str()))
+        }
+        ScopeRule::Regex(_) => false,
+    }
+}
+
+/// Whether a rule covers all of a host.
+pub fn covers_host(rule: &ScopeRule, host: &HostKey) -> bool {
+    root(host).is_some_and(|root| covers(rule, &root))
+}
+
+/// E-3: what belongs to its whole host, and not to a part of it.
+fn is_of_the_host(url: &CrawlUrl) -> bool {
+    OF_THE_HOST.contains(&url.path_and_query())
+}
+
 /// E-2.
 fn is_in_force(record: &ExclusionRecord, now: Timestamp) -> bool {
     record.until.is_none_or(|until| now < until)
@@ -204,131 +332,4 @@ fn parents(name: &str) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::Timestamp;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_secs(seconds)
-    }
-
-    fn record(rule: &str, until: Option<i64>) -> ExclusionRecord {
-        let rule = parse_rule(rule).unwrap();
-        ExclusionRecord {
-            id: id_of(&rule),
-            rule: rule.to_string(),
-            reason: None,
-            until: until.map(at),
-            made_at: at(0),
-        }
-    }
-
-    fn url(text: &str) -> CrawlUrl {
-        CrawlUrl::parse(text).unwrap()
-    }
-
-    fn host(text: &str) -> HostKey {
-        HostKey::parse(text).unwrap()
-    }
-
-    fn of(rules: &[&str]) -> Exclusions {
-        Exclusions::new(rules.iter().map(|rule| record(rule, None)))
-    }
-
-    #[test]
-    fn a_rule_covers_what_it_names_and_nothing_else() {
-        for (rule, covered, free) in [
-            ("host:a.test", "http://a.test:81/x", "http://b.a.test/"),
-            ("host:A.Test", "https://a.test/", "https://aa.test/"),
-            ("host:a.test:81", "https://a.test:81/", "https://a.test/"),
-            ("host:https://a.test", "https://a.test/", "http://a.test/"),
-            ("domain:a.test", "https://x.y.a.test/p?q", "https://ba.test/"),
-            ("surt:test,a,", "https://b.a.test/", "https://ab.test/"),
-            ("surt:test,a)/Private", "http://www.a.test/Private/x", "http://a.test/private"),
-            ("surt:test,a,:81)/x", "http://a.test:81/xy", "http://a.test/xy"),
-            ("host:127.0.0.1:9000", "http://127.0.0.1:9000/", "http://127.0.0.1:9001/"),
-            ("surt:127.0.0.1,:9000)/a", "http://127.0.0.1:9000/a/b", "http://127.0.0.1:9000/b"),
-        ] {
-            let set = of(&[rule, "host:other.test"]);
-            assert!(set.find(&url(covered), at(1)).is_some(), "{rule} covers {covered}");
-            assert!(set.find(&url(free), at(1)).is_none(), "{rule} leaves {free}");
-            assert!(
-                touches(&parse_rule(rule).unwrap(), &url(covered).host_key()),
-                "{rule} touches {covered}"
-            );
-        }
-        assert!(!touches(&parse_rule("surt:test,a)/x").unwrap(), &host("http://b.test")));
-        assert!(Exclusions::default().find(&url("http://a.test/"), at(1)).is_none());
-    }
-
-    #[test]
-    fn a_whole_host_is_covered_by_names_and_by_prefixes_above_its_paths() {
-        for (rule, whole) in [
-            ("host:a.test", true),
-            ("domain:test", true),
-            ("surt:test,a,", true),
-            ("surt:test,a)", true),
-            ("surt:test,a)/", true),
-            ("surt:test,a)/x", false),
-            ("surt:test,b,", false),
-        ] {
-            let found = of(&[rule]).whole_host(&host("https://a.test"), at(1)).is_some();
-            assert_eq!(found, whole, "{rule}");
-        }
-        let part = parse_rule("surt:test,a)/x").unwrap();
-        assert!(touches(&part, &host("https://a.test")));
-    }
-
-    #[test]
-    fn a_rule_counts_until_its_end_to_the_millisecond() {
-        let set = Exclusions::new([record("host:a.test", Some(10)), record("host:b.test", None)]);
-        let last = Timestamp::from_millis(9_999);
-        assert!(set.find(&url("http://a.test/"), last).is_some());
-        assert!(set.find(&url("http://a.test/"), at(10)).is_none());
-        assert!(set.find(&url("http://b.test/"), at(10)).is_some());
-        assert_eq!(set.next_end(), Some(at(10)));
-        assert_eq!(set.ended(last), Vec::<String>::new());
-        assert_eq!(set.ended(at(10)), [record("host:a.test", None).id]);
-        assert_eq!(set.in_force(at(10)).count(), 1);
-    }
-
-    #[test]
-    fn a_longer_rule_still_counts_when_a_shorter_one_has_ended() {
-        let set = Exclusions::new([
-            record("surt:test,a)/", Some(5)),
-            record("surt:test,a)/x", None),
-            record("domain:test", Some(7)),
-        ]);
-        assert!(set.find(&url("http://a.test/x"), at(8)).is_some());
-        assert!(set.find(&url("http://a.test/y"), at(6)).is_some());
-        assert!(set.find(&url("http://a.test/y"), at(8)).is_none());
-    }
-
-    #[test]
-    fn the_same_rule_again_replaces_the_one_before() {
-        let first = of(&["host:a.test"]);
-        let again = first.with(record("host:A.test", Some(9)));
-        assert_eq!(again.all().count(), 1);
-        assert_eq!(again.next_end(), Some(at(9)));
-        assert!(!first.is_lifted_for(&host("http://a.test"), &again));
-        let lifted = again.without(&record("host:a.test", None).id);
-        assert!(again.is_lifted_for(&host("http://a.test"), &lifted));
-        assert!(!again.is_lifted_for(&host("http://b.test"), &lifted));
-        assert_eq!(lifted.all().count(), 0);
-    }
-
-    #[test]
-    fn bad_rules_are_refused_with_what_would_do() {
-        for (rule, said) in [
-            ("regex:.*", "regular expression"),
-            ("a.test", "begins with none of host:, domain: and surt:"),
-            ("host:", "is not a host name"),
-            ("host:http://", "is not scheme://host[:port]"),
-            ("domain:a.test:80", "is not a host name"),
-            ("surt:/x", "is not a SURT prefix"),
-        ] {
-            let why = parse_rule(rule).unwrap_err();
-            assert!(why.contains(said), "{rule}: {why}");
-        }
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ pub mod normalise;
 pub mod surt;
 pub mod scope;
 pub mod exclusion;
+pub mod purge;
 pub mod traps;
 pub mod address;
 pub mod robots;

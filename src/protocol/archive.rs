@@ -29,6 +29,8 @@ pub enum ArchiveMsg {
     },
     /// Time to sync a group or to rotate the file.
     Tick,
+    /// Publish all that was given so far; answered when it is done, while the work goes on (R5).
+    Rotate(Answer<()>),
     /// Sync, close the file, publish it and its CDXJ; nothing comes after.
     Close(Answer<()>),
     /// Say how it stands.

@@ -16,6 +16,7 @@ pub mod fetch;
 pub mod archive;
 pub mod parse;
 pub mod output;
+pub mod purge;
 pub mod pool;
 pub mod root;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use output::OutputMsg;
 pub use owners::{Owners, Unheard};
 pub use parse::{ParseJob, ParseMsg};
 pub use pool::PoolMsg;
+pub use purge::PurgeMsg;
 pub use registry::{NodeActor, RegistryMsg, Routes, RoutesWatch, ShardRoute};
 pub use root::RootMsg;
 pub use shard::ShardMsg;

@@ -17,6 +17,9 @@ pub enum OutputMsg {
     Synced(Result<(), String>),
     /// The shard's batch with the offsets is written.
     Committed,
+    /// Begin other files: what is in those of before is all that ever will be (R5). Answered when
+    /// this shard, whose outputs they are, has committed it.
+    Rotate(ActorRef<ShardMsg>, Answer<()>),
     /// Sync and commit all, then stop.
     Close(Answer<()>),
     /// Say how it stands.

@@ -7,7 +7,7 @@ use ractor::ActorRef;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{AddressMsg, Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, ShardMsg};
+use super::{AddressMsg, Answer, ArchiveMsg, DiscoveryMsg, OutputMsg, PoolMsg, PurgeMsg, ShardMsg};
 use crate::policy::placement;
 use crate::types::{HostKey, ShardId};
 
@@ -35,6 +35,8 @@ pub enum NodeActor {
     Discovery(ActorRef<DiscoveryMsg>),
     /// Takes responses.
     Archive(ActorRef<ArchiveMsg>),
+    /// Removes what is stored of exclusions.
+    Purge(ActorRef<PurgeMsg>),
     /// Keeps the workers of this name.
     Pool(&'static str, ActorRef<PoolMsg>),
 }
@@ -59,6 +61,8 @@ pub struct Routes {
     pub discovery: Option<ActorRef<DiscoveryMsg>>,
     /// Takes responses.
     pub archive: Option<ActorRef<ArchiveMsg>>,
+    /// Removes what is stored of exclusions.
+    pub purge: Option<ActorRef<PurgeMsg>>,
     /// The pools by name, in the order of the flow.
     pub pools: Vec<(&'static str, ActorRef<PoolMsg>)>,
 }

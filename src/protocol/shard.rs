@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 use ractor::ActorId;
 use serde::{Deserialize, Serialize};
 
+use super::purge::ForgetRead;
 use super::{Answer, HostPhase, HostView, Permit};
 use crate::policy::host::{Effects, Errand};
 use crate::policy::why::Facts;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
     Completion, ContentRecord, CrawlEvent, CrawlUrl, DeadLetter, EventSeq, ExclusionRecord,
-    HostCounts, HostId, HostKey, HostOverrides, HostRecord, LeaseId, Outcome, QueueEntry, Reason,
-    Response, RobotsRecord, ShardId, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion, UrlView,
+    HostCounts, HostId, HostKey, HostOverrides, HostRecord, LeaseId, Outcome, PurgeRecord,
+    QueueEntry, Reason, Response, RobotsRecord, ShardId, Timestamp, ToParse, UrlId, UrlRecord,
+    UrlVersion, UrlView,
 };
 use crate::world::Resolved;
 
@@ -89,6 +91,13 @@ pub enum ShardMsg {
     LiftExclusion(String, Answer<()>),
     /// Its exclusions.
     ListExclusions(Answer<Vec<ExclusionRecord>>),
+    /// R5: the order to remove what is stored, or how far it is; answered when durable.
+    PutPurge(Box<PurgeRecord>, Answer<()>),
+    /// Its orders, those that are done too.
+    ListPurges(Answer<Vec<PurgeRecord>>),
+    /// Rows of what the order of this id covers lose what visits brought; answered with the number
+    /// of their URLs, when durable.
+    Forget(String, Answer<u64>),
     /// Dead letters go back into their queues; answered with their number, durable (F8).
     RetryDead(DeadSelection, Answer<Result<u64, String>>),
     /// One URL.
@@ -247,6 +256,8 @@ pub enum StoreReply {
     FilterRead(Option<UrlId>, Result<Vec<UrlId>, StoreFault>),
     /// A page of hosts, for the exclusion that was lifted under this number.
     LiftedRead(u64, Result<Vec<(HostId, HostRecord, HostCounts)>, StoreFault>),
+    /// A page of rows for the purge of this id.
+    ForgetRead(String, Result<Box<ForgetRead>, StoreFault>),
     /// Dead letters to be queued again.
     DeadRead(Result<Vec<DeadLetter>, StoreFault>, Answer<Result<u64, String>>),
     /// The row of a sleeping host that an operator's order is for.
@@ -269,6 +280,7 @@ impl StoreReply {
             Self::ToParseRead(read) => done(read),
             Self::FilterRead(_, read) => done(read),
             Self::LiftedRead(_, read) => done(read),
+            Self::ForgetRead(_, read) => done(read),
             Self::DeadRead(read, _) => done(read),
             Self::OrderRead(..) => Some(Ok(())),
         }

@@ -16,7 +16,8 @@
 //! | `o` | number of the last event | outbox: events of a batch |
 //! | `g` | latest time (ms) · batch · part | politeness ledger: halves of requests, of a batch |
 //! | `c`, `t` | digest, text hash | where content lies |
-//! | `e`, `m`, `w` | id, name, name | exclusions, named values, output offsets |
+//! | `e`, `y` | id | exclusions, purges |
+//! | `m`, `w` | name | named values, output offsets |
 //! | `z` | name | the store's own rows |
 
 use std::fmt;
@@ -62,6 +63,8 @@ pub enum Kind {
     Text,
     /// A rule made at runtime.
     Exclusion,
+    /// The order to remove what is stored of such a rule.
+    Purge,
     /// A named value of the shard.
     Meta,
     /// How far an output is committed.
@@ -90,6 +93,7 @@ impl Kind {
             Self::Payload => b'c',
             Self::Text => b't',
             Self::Exclusion => b'e',
+            Self::Purge => b'y',
             Self::Meta => b'm',
             Self::Output => b'w',
             Self::Own => b'z',
@@ -122,6 +126,7 @@ impl fmt::Display for Kind {
             Self::Payload => "payload",
             Self::Text => "text",
             Self::Exclusion => "exclusion",
+            Self::Purge => "purge",
             Self::Meta => "meta",
             Self::Output => "output",
             Self::Own => "store",
@@ -181,6 +186,8 @@ pub(super) enum Key {
     Text(u128),
     /// `e`
     Exclusion(String),
+    /// `y`
+    Purge(String),
     /// `m`
     Meta(String),
     /// `w`
@@ -215,6 +222,7 @@ impl Key {
             Self::Payload(_) => Kind::Payload,
             Self::Text(_) => Kind::Text,
             Self::Exclusion(_) => Kind::Exclusion,
+            Self::Purge(_) => Kind::Purge,
             Self::Meta(_) => Kind::Meta,
             Self::Output(_) => Kind::Output,
             Self::Own(_) => Kind::Own,
@@ -266,6 +274,7 @@ impl Key {
             Self::Text(hash) => key.extend(hash.to_be_bytes()),
             Self::Payload(name)
             | Self::Exclusion(name)
+            | Self::Purge(name)
             | Self::Meta(name)
             | Self::Output(name)
             | Self::Own(name) => key.extend(name.as_bytes()),
@@ -300,6 +309,7 @@ impl Key {
             b't' => Self::Text(u128::from_be_bytes(take(fields)?)),
             b'c' => Self::Payload(take_text(fields)?),
             b'e' => Self::Exclusion(take_text(fields)?),
+            b'y' => Self::Purge(take_text(fields)?),
             b'm' => Self::Meta(take_text(fields)?),
             b'w' => Self::Output(take_text(fields)?),
             b'z' => Self::Own(take_text(fields)?),

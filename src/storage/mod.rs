@@ -15,6 +15,7 @@ mod batch;
 mod store;
 mod reads;
 mod logs;
+mod forgetting;
 mod in_flight;
 mod fingerprints;
 mod filter;

@@ -13,9 +13,8 @@ use super::keys::{self, Key, KeyRange, Kind};
 use super::store::ShardStore;
 use crate::policy::window::{WindowRequest, WindowRows};
 use crate::types::{
-    ContentRecord, DeadLetter, ExclusionRecord, HostCounts, HostId, HostKey, HostRecord,
-    QueueEntry, Reason, RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion,
-    VisitRecord,
+    ContentRecord, DeadLetter, HostCounts, HostId, HostKey, HostRecord, QueueEntry, Reason,
+    RobotsRecord, Timestamp, ToParse, UrlId, UrlRecord, UrlVersion, VisitRecord,
 };
 
 /// Reads of one gathered look-up that are under way at once.
@@ -322,14 +321,6 @@ impl ShardStore {
         self.row(Key::Text(hash)).await
     }
 
-    /// R5: every rule made at runtime.
-    ///
-    /// # Errors
-    /// As [`ShardStore::url`].
-    pub async fn exclusions(&self) -> Result<Vec<ExclusionRecord>, StoreError> {
-        rows_of(Kind::Exclusion, &self.scan(Kind::Exclusion.range(), usize::MAX, Scan::Cold).await?)
-    }
-
     /// A named value of the shard.
     ///
     /// # Errors
@@ -374,13 +365,13 @@ impl ShardStore {
         rows.iter().map(|row| key_of(Kind::Url, row, url_of)).collect()
     }
 
-    async fn row<T: DeserializeOwned>(&self, key: Key) -> Result<Option<T>, StoreError> {
+    pub(super) async fn row<T: DeserializeOwned>(&self, key: Key) -> Result<Option<T>, StoreError> {
         let row: Option<Bytes> =
             self.db().get(key.encode()).await.map_err(StoreError::engine("read"))?;
         Ok(row.map(|row| codec::decode(key.kind(), &row)).transpose()?)
     }
 
-    async fn scan(
+    pub(super) async fn scan(
         &self,
         range: KeyRange,
         limit: usize,
@@ -432,12 +423,15 @@ pub(super) fn key_of<K>(
     Key::decode(&row.key).and_then(place).ok_or_else(|| foreign_key(kind, row).into())
 }
 
-fn rows_of<T: DeserializeOwned>(kind: Kind, rows: &[KeyValue]) -> Result<Vec<T>, StoreError> {
+pub(super) fn rows_of<T: DeserializeOwned>(
+    kind: Kind,
+    rows: &[KeyValue],
+) -> Result<Vec<T>, StoreError> {
     rows.iter().map(|row| Ok(codec::decode(kind, &row.value)?)).collect()
 }
 
 /// Rows with what their keys say.
-fn keyed<K, T: DeserializeOwned>(
+pub(super) fn keyed<K, T: DeserializeOwned>(
     kind: Kind,
     rows: &[KeyValue],
     place: fn(Key) -> Option<K>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use super::metrics::{Counter, Metrics};
-use crate::types::{Epoch, HostKey, ShardId};
+use crate::types::{Epoch, HostKey, PurgeRecord, ShardId};
 
 /// A1: a host's actor failed too often in a row and is left alone until an operator resumes it.
 #[derive(Clone, Debug)]
@@ -130,6 +130,27 @@ impl DiskFailed<'_> {
     pub fn emit(&self, metrics: &Metrics) {
         metrics.add(Counter::DiskFailures, 1);
         error!(what = self.what, why = self.why, "disk failed, tried again");
+    }
+}
+
+/// R5: all that was stored of an exclusion is removed.
+#[derive(Clone, Debug)]
+pub struct PurgeDone<'a> {
+    /// What was ordered and what is gone.
+    pub record: &'a PurgeRecord,
+}
+
+impl PurgeDone<'_> {
+    /// Writes the log line and moves the metrics.
+    pub fn emit(&self, metrics: &Metrics) {
+        let PurgeRecord { rule, removed, urls, unreadable, .. } = self.record;
+        metrics.add(Counter::PurgesDone, 1);
+        metrics.add(Counter::PurgedRecords, removed.records + removed.page_records);
+        let (records, pages) = (removed.records, removed.page_records);
+        if *unreadable > 0 {
+            error!(rule, unreadable, "files could not be looked through to their end for a purge");
+        }
+        info!(rule, records, pages, urls, "what was stored of an exclusion is removed");
     }
 }
 

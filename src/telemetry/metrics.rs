@@ -62,6 +62,10 @@ declared! {
             "Writes or flushes of a shard's store that failed.";
         DiskFailures: "mehman_disk_failures_total", "failures",
             "Writes of archive or output to a local disk that failed.";
+        PurgesDone: "mehman_purges_total", "purges",
+            "Exclusions of which all that was stored has been removed.";
+        PurgedRecords: "mehman_purged_records_total", "records",
+            "Records and page records that were removed with exclusions.";
         ConfigReloads: "mehman_config_reloads_total", "reloads",
             "Configurations read again while running.";
         AdminRefusals: "mehman_admin_refusals_total", "requests",

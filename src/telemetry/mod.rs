@@ -12,8 +12,8 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
 pub use events::{
-    ArchiveFileClosed, ConfigReloaded, DiskFailed, HostParked, ShardReopened, StoreFailed,
-    TornTailCut, WorkerRestarted,
+    ArchiveFileClosed, ConfigReloaded, DiskFailed, HostParked, PurgeDone, ShardReopened,
+    StoreFailed, TornTailCut, WorkerRestarted,
 };
 pub(crate) use metrics::as_float;
 pub use metrics::{Counter, Declared, Family, FamilyKind, Histogram, Metrics, Sample, render};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ArchivePointer, HostKey, Outcome, Timestamp, UrlId, UrlVersion};
+use super::{ArchivePointer, HostKey, Outcome, Removed, Timestamp, UrlId, UrlVersion};
 
 /// What an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,8 @@ pub enum Subject {
     Rule {
         /// The rule: `host:…`, `domain:…` or `surt:…`.
         rule: String,
-        /// Milliseconds since the epoch when it was made: the same rule again has another one.
+        /// Milliseconds since the epoch when it was made, or its purge ordered: the same rule again
+        /// has another one.
         version: u64,
     },
 }
@@ -83,6 +84,17 @@ pub enum Happening {
         /// One sentence.
         reason: Option<String>,
     },
+    /// What was stored of a rule made at runtime is removed.
+    Purged {
+        /// The exclusion's id.
+        id: String,
+        /// What is gone.
+        removed: Removed,
+        /// URLs whose rows were cleared.
+        urls: u64,
+        /// Files that could not be read to their end.
+        unreadable: u32,
+    },
 }
 
 impl Happening {
@@ -96,6 +108,7 @@ impl Happening {
             Self::Dead { .. } => "dead",
             Self::Excluded { .. } => "excluded",
             Self::HostState { .. } => "host",
+            Self::Purged { .. } => "purged",
         }
     }
 }

@@ -13,6 +13,7 @@ mod lease;
 mod page;
 mod event;
 mod record;
+mod purge;
 mod shown;
 mod span;
 
@@ -27,6 +28,7 @@ pub use page::{
     ArchivePointer, Document, Headers, Link, LinkKind, Response, ToParse, Truncation, UsageWish,
     header,
 };
+pub use purge::{PurgeRecord, Removed};
 pub use reason::{DelaySource, Reason, SizeLimit, TimeLimit};
 pub use record::{
     BackoffState, ContentRecord, DeadLetter, ExclusionRecord, Hindrance, HostCounts, HostOverrides,

@@ -241,6 +241,11 @@ pub enum Reason {
         /// What, or why.
         what: String,
     },
+    /// What was stored of it was removed with an exclusion (R5).
+    Purged {
+        /// The id of the exclusion.
+        id: String,
+    },
 }
 
 impl Reason {
@@ -380,6 +385,7 @@ impl fmt::Display for Reason {
             Self::ForeignEntry => write!(f, "a sitemap may only name URLs of its own host"),
             Self::NestedSitemaps { max } => write!(f, "more than {max} sitemaps in a row"),
             Self::LeftOut { count, what } => write!(f, "{count} left out: {what}"),
+            Self::Purged { id } => write!(f, "what was stored of it was removed by exclusion {id}"),
         }
     }
 }

@@ -96,6 +96,27 @@ impl VisitRecord {
     }
 }
 
+impl VisitRecord {
+    /// R5: forgets what the visit brought and why it stands where it does, for this reason; where
+    /// it stands and its version stay. False when there is nothing of the kind.
+    pub fn forget(&mut self, reason: Reason) -> bool {
+        let Self { outcome, status_code, last_fetched_at, digest, archive, validators, .. } = self;
+        let brought = [
+            outcome.take().is_some(),
+            status_code.take().is_some(),
+            last_fetched_at.take().is_some(),
+            digest.take().is_some(),
+            archive.take().is_some(),
+            validators.take().is_some(),
+        ];
+        let any = brought.contains(&true) || self.reason.as_ref() == Some(&reason);
+        if any {
+            self.reason = Some(reason);
+        }
+        any
+    }
+}
+
 /// What an operator set for one host; absent fields follow the configuration (F11).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostOverrides {
@@ -158,10 +179,10 @@ pub struct HostRecord {
 
 /// R2: why nothing goes out until robots.txt has been asked for again.
 ///
-/// Either asking failed on our side: a worker died, the archive refused the answer, the address may
-/// not be connected to. That says nothing of the site, so what is known of its rules stays as it
-/// is. Or the site did not give it and there is no good copy: then the robots row decides, and this
-/// says so to whoever has the host's row only.
+/// Either asking failed on our side: a worker died, the archive refused the answer, the address
+/// may not be connected to. That says nothing of the site, so what is known of its rules stays as
+/// it is. Or the site did not give it and there is no good copy: then the robots row decides, and
+/// this says so to whoever has the host's row only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hindrance {
     /// When it is tried again.
@@ -234,8 +255,8 @@ impl HostRecord {
         Self { requests_today: self.requests_today.saturating_sub(today), ..self.clone() }
     }
 
-    /// Takes into account the open leases that a row leaves to their own rows: each is a request of
-    /// its day, and the next one keeps its distance from it (I3). False when there are none.
+    /// Takes into account the open leases that a row leaves to their own rows: each is a request
+    /// of its day, and the next one keeps its distance from it (I3). False when there are none.
     pub fn count_open<'a>(&mut self, open: impl Iterator<Item = &'a Lease>) -> bool {
         let mut any = false;
         for lease in open {
@@ -407,8 +428,8 @@ pub struct UrlView {
 }
 
 impl UrlView {
-    /// Why it stands where it stands: what its last visit left behind, or what holds its host where
-    /// it waits in the queue.
+    /// Why it stands where it stands: what its last visit left behind, or what holds its host
+    /// where it waits in the queue.
     pub fn reason(&self, now: Timestamp) -> Option<String> {
         let visit = self.visit.as_ref();
         let told = visit.and_then(|visit| visit.reason.as_ref()).map(ToString::to_string);

@@ -13,6 +13,7 @@ mod resolver;
 mod snapshots;
 mod objects;
 mod spool;
+mod splice;
 mod records;
 mod coordinator;
 
@@ -26,6 +27,7 @@ pub use objects::{Objects, ObjectsError, SlateClock};
 pub use records::{RecordFailure, Records, StoredRecord};
 pub use resolver::{Resolved, Resolver};
 pub use snapshots::SnapshotStore;
+pub use splice::{Lines, Piece, draft_of, is_draft, splice};
 pub use spool::{DirectorySpool, MemorySpool, Spool};
 
 /// The whole world of one node.

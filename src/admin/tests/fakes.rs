@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::shard::{ShardData, letter};
 use crate::admin::{
-    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, PageReader, ReloadReport, Token,
-    router,
+    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ListedExclusion, PageReader,
+    PurgeStanding, Refused, ReloadReport, Token, router,
 };
 use crate::archive::ArchiveReader;
 use crate::parse::{Limits, ParseSettings};
@@ -26,7 +26,7 @@ use crate::protocol::pool::PoolView;
 use crate::protocol::root::ActorNode;
 use crate::protocol::{ArchiveMsg, DiscoveryMsg, PoolMsg, RootMsg, Routes, ShardRoute};
 use crate::telemetry::Metrics;
-use crate::types::{CrawlUrl, ExclusionRecord, HostKey, Reason, ShardId, Timestamp};
+use crate::types::{CrawlUrl, ExclusionRecord, HostKey, PurgeRecord, Reason, ShardId, Timestamp};
 use crate::world::{Clock, MemorySpool, TokioClock};
 
 /// An actor that is a function.
@@ -155,6 +155,7 @@ impl Stage {
             addresses: Vec::new(),
             discovery: Some(discovery(Arc::clone(&batches)).await),
             archive: Some(archive().await),
+            purge: None,
             pools: vec![("fetch", pool().await), ("parse", pool().await)],
         };
         let (routes, watching) = watch::channel(Arc::new(routes));
@@ -272,15 +273,35 @@ fn node(phase: watch::Sender<CrawlPhase>) -> mpsc::Sender<Control> {
                     phase.send_replace(CrawlPhase::Draining);
                     answer.send(());
                 }
-                Control::Exclude(record, answer) => {
+                Control::Exclude(record, purge, answer) => {
+                    let order = |record: &ExclusionRecord| {
+                        let ExclusionRecord { id, rule, made_at, .. } = record.clone();
+                        PurgeRecord::new(id, rule, made_at)
+                    };
+                    let order = purge.then(|| order(&record));
                     exclusions = exclusions.with(*record);
-                    answer.send(Ok(()));
+                    if let Some(order) = &order {
+                        exclusions = exclusions.with_purge(order.clone());
+                    }
+                    answer.send(Ok(order));
                 }
                 Control::Lift(id, answer) => {
-                    answer.send(Ok(exclusions.get(&id).cloned()));
+                    let purge = exclusions.purge(&id).cloned();
+                    if purge.is_some() {
+                        let why = "still being removed".to_owned();
+                        answer.send(Err(Refused::Conflict(why)));
+                        continue;
+                    }
+                    answer.send(Ok(exclusions.get(&id).cloned().map(|record| (record, purge))));
                     exclusions = exclusions.without(&id);
                 }
-                Control::Exclusions(answer) => answer.send(exclusions.all().cloned().collect()),
+                Control::Exclusions(answer) => {
+                    let listed = exclusions.all().map(|record| ListedExclusion {
+                        record: record.clone(),
+                        purge: exclusions.purge(&record.id).map(PurgeStanding::running),
+                    });
+                    answer.send(listed.collect());
+                }
                 Control::Reload(answer) => {
                     let applied = vec!["politeness.min_delay".to_owned()];
                     answer.send(Ok(ReloadReport { applied, needs_restart: Vec::new() }));

@@ -232,7 +232,27 @@ async fn exclusions_are_made_listed_and_lifted() {
     let told = stage.send(lift(&path)).await;
     assert_eq!((told.status, told.json()["key"].as_str()), (404, Some("id")));
     let told = stage.order("/v1/exclusions", r#"{"rule":"host:a.test","purge":true}"#).await;
-    assert_eq!((told.status, told.json()["key"].as_str()), (400, Some("purge")));
+    assert_eq!(told.status, 201, "{}", told.text);
+    let made = told.json();
+    assert_eq!(
+        (&made["purge"]["state"], &made["purge"]["records"]),
+        (&json!("waiting"), &json!(0))
+    );
+    let all = stage.get("/v1/exclusions").await.json();
+    let all = all["items"].as_array().unwrap();
+    for item in all {
+        let ordered = item["rule"] == made["rule"];
+        let state = if ordered { json!("running") } else { Value::Null };
+        assert_eq!(item["purge"]["state"], state, "{item}");
+    }
+    let told = stage.send(lift(&path)).await;
+    assert_eq!(
+        (told.status, told.json()["type"].as_str()),
+        (409, Some("urn:mehman:problem:conflict"))
+    );
+    let both = r#"{"rule":"host:b.test","purge":true,"until":"2999-01-01T00:00:00Z"}"#;
+    let told = stage.order("/v1/exclusions", both).await;
+    assert_eq!((told.status, told.json()["key"].as_str()), (400, Some("until")));
     let told = stage.order("/v1/exclusions", r#"{"rule":"a.test"}"#).await;
     assert_eq!((told.status, told.json()["key"].as_str()), (400, Some("rule")));
 }

@@ -9,8 +9,10 @@ use super::*;
 use crate::protocol::shard::EndedReport;
 use crate::protocol::{Credit, OutputMsg, Permit, Routes, ShardRoute, Unheard};
 use crate::telemetry::Counter;
-use crate::types::Response;
+use crate::types::{Outcome, Response};
 use crate::world::{MemorySpool, SeededDice, TokioClock};
+
+mod removal;
 
 /// A shard that tells what it hears and knows one payload.
 struct FakeShard;
@@ -55,6 +57,7 @@ struct Bench {
     heard: mpsc::Receiver<EndedReport>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
+    exclusions: watch::Sender<Arc<Exclusions>>,
 }
 
 impl Bench {
@@ -77,11 +80,13 @@ impl Bench {
         let clock: Arc<dyn Clock> =
             Arc::new(TokioClock::starting_at(Timestamp::from_millis(START)));
         let metrics = Arc::new(Metrics::new());
+        let exclusions = watch::Sender::new(Arc::default());
         let args = ArchiveArgs {
             spool: Arc::clone(spool) as Arc<dyn Spool>,
             clock: Arc::clone(&clock),
             dice: Arc::new(SeededDice::new(1)),
             routes: watch::channel(Arc::new(routes)).1,
+            exclusions: exclusions.subscribe(),
             metrics: Arc::clone(&metrics),
             settings: ArchiveSettings {
                 format: ArchiveFormat::WarcGz,
@@ -93,7 +98,7 @@ impl Bench {
             },
         };
         let (archive, _) = Actor::spawn(None, ArchiveActor, args).await.unwrap();
-        Self { spool: Arc::clone(spool), archive, shard, heard, clock, metrics }
+        Self { spool: Arc::clone(spool), archive, shard, heard, clock, metrics, exclusions }
     }
 
     fn store(&self, response: Response) {
@@ -418,6 +423,6 @@ async fn an_archive_that_dies_with_a_response_tells_what_the_site_asked_for() {
     assert!(bench.heard.try_recv().is_err());
     bench.archive.kill();
     let told = bench.ended().await.completion;
-    assert_eq!((told.outcome, told.archive), (crate::types::Outcome::Cancelled, None));
+    assert_eq!((told.outcome, told.archive), (Outcome::Cancelled, None));
     assert_eq!((told.retry_after, told.sent_at), (asked, Some(sent_at)));
 }

@@ -135,7 +135,7 @@ const LARGEST: u64 = 10 << 20;
 /// What reads bodies that have so many KiB of credit, and one place.
 fn reader(kib: u64) -> BodyReader {
     let clock = Arc::new(TokioClock::starting_at(Timestamp::EPOCH));
-    BodyReader::new(2 * kib << 10, LARGEST, clock)
+    BodyReader::new(2 * kib * 1024, LARGEST, clock)
 }
 
 /// A body in pieces of 100,000 bytes, each second one.

@@ -52,6 +52,8 @@ pub(super) enum Then {
     Requeued(Answer<Result<u64, String>>, u64),
     /// An order to the whole shard is durable.
     Obeyed(Answer<()>),
+    /// Rows are cleared.
+    Forgotten(Answer<u64>, u64),
     /// An operator's order is durable.
     Ordered(Answer<Option<HostOverrides>>, HostOverrides),
 }
@@ -149,7 +151,10 @@ impl Commit {
 impl Shard {
     /// Into the next batch.
     pub(super) fn put(&mut self, changes: impl IntoIterator<Item = Change>) {
-        self.commit.next.changes.extend(changes);
+        for change in changes {
+            self.note_touched(&change);
+            self.commit.next.changes.push(change);
+        }
     }
 
     /// The next batch is to be durable soon.
@@ -361,6 +366,7 @@ impl Shard {
             Then::Read(Later(read)) => read(self),
             Then::Requeued(answer, count) => answer.send(Ok(count)),
             Then::Ordered(answer, overrides) => answer.send(Some(overrides)),
+            Then::Forgotten(answer, urls) => answer.send(urls),
             Then::Obeyed(answer) => answer.send(()),
         }
     }

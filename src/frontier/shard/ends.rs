@@ -46,7 +46,7 @@ impl Told {
 impl Shard {
     /// An exchange ended: its host decides what that means.
     pub(super) fn ended(&mut self, report: EndedReport) {
-        let EndedReport { completion, response, permit } = report;
+        let EndedReport { completion, response, permit } = self.without_removed(report);
         let lease = completion.lease;
         let Some(granted) = self.leases.get(&lease) else {
             // It ran out before, or is reported twice: the first end stands (F6).

@@ -94,7 +94,7 @@ impl Shard {
     }
 
     /// Hosts that the rule touches hear of it; the others need not.
-    fn set_exclusions(&mut self, exclusions: Exclusions, rule: &str) {
+    pub(super) fn set_exclusions(&mut self, exclusions: Exclusions, rule: &str) {
         self.exclusions = Arc::new(exclusions);
         let Ok(rule) = exclusion::parse_rule(rule) else { return };
         let residents = self.residents.iter();

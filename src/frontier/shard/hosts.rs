@@ -102,6 +102,12 @@ impl Shard {
 
     fn start_host(&mut self, id: HostId, read: HostRead) {
         let HostRead { record, counts, robots } = read;
+        // F-1 of purges: it wakes without what is being removed.
+        let removed = self.exclusions.purging_host(&record.key).is_some();
+        if removed {
+            self.world.snapshots.remove(id);
+        }
+        let robots = robots.filter(|_| !removed);
         let settings = (self.settings().host)(&record.key);
         let product = &settings.robots.product;
         let reservations = robots.as_ref().and_then(|robots| robots.reservations.clone());

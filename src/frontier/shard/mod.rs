@@ -21,6 +21,7 @@ mod parsing;
 mod operators;
 mod shown;
 mod exclusions;
+mod purge;
 mod why;
 mod closing;
 mod view;
@@ -81,6 +82,9 @@ impl Actor for ShardActor {
             ShardMsg::Exclude(record, answer) => shard.exclude(*record, answer),
             ShardMsg::LiftExclusion(id, answer) => shard.lift_exclusion(&id, answer),
             ShardMsg::ListExclusions(answer) => answer.send(shard.list_exclusions()),
+            ShardMsg::PutPurge(record, answer) => shard.put_purge(*record, answer),
+            ShardMsg::ListPurges(answer) => answer.send(shard.list_purges()),
+            ShardMsg::Forget(id, answer) => shard.forget(id, answer),
             ShardMsg::RetryDead(selection, answer) => shard.retry_dead(selection, answer),
             ShardMsg::LookUpUrl(url, answer) => shard.look_up_url(url, answer),
             ShardMsg::Why(url, answer) => shard.why(url, answer),

@@ -42,6 +42,7 @@ impl Shard {
             StoreReply::ToParseRead(read) => self.backlog_read(read),
             StoreReply::FilterRead(after, read) => self.filter_read(after, read),
             StoreReply::LiftedRead(number, read) => self.lifted_read(number, read),
+            StoreReply::ForgetRead(id, read) => self.forget_read(id, read),
             StoreReply::DeadRead(read, answer) => self.dead_read(read, answer),
             StoreReply::OrderRead(order, row, answer) => self.order_read(order, row, answer),
         }

@@ -80,6 +80,10 @@ impl Shard {
             if self.parsing.contains_key(&key) || self.dropped.contains_key(&key) {
                 continue;
             }
+            if self.exclusions.purging(&row.url).is_some() {
+                self.drop_to_parse([row]);
+                continue;
+            }
             self.parsing.insert(key, row.clone());
             let (permit, shard) = (Permit::free(), self.me.clone());
             self.hand_to_parser(ParseJob { row, response: None, permit, shard });
@@ -107,6 +111,11 @@ impl Shard {
             self.parsing.remove(&key);
             self.dropped.insert(key, false);
             keys.push(key);
+            self.put([Change::DropToParse(page.row.id, page.row.version)]);
+            if self.exclusions.purging(&page.row.url).is_some() {
+                // R5: its record is not out.
+                continue;
+            }
             let subject = Subject::Url {
                 url: page.row.url.to_string(),
                 url_id: page.row.id,
@@ -117,10 +126,7 @@ impl Shard {
                 links: page.links,
                 duplicate_of: page.duplicate_of,
             };
-            self.put([
-                Change::DropToParse(page.row.id, page.row.version),
-                Change::Emit(Box::new(CrawlEvent { at: now, subject, happening })),
-            ]);
+            self.put([Change::Emit(Box::new(CrawlEvent { at: now, subject, happening }))]);
         }
         self.put(batch.outputs.into_iter().map(|(name, state)| Change::PutOutput { name, state }));
         self.when_written(Then::Committed(batch.answer, keys));
@@ -164,7 +170,10 @@ impl Shard {
 
     /// A payload is in the archive.
     pub(super) fn know_payload(&mut self, digest: String, record: Box<ContentRecord>) {
-        self.put([Change::PutPayload(digest, record)]);
+        // R5: one that is being removed is not there for others.
+        if self.exclusions.purging(&record.url).is_none() {
+            self.put([Change::PutPayload(digest, record)]);
+        }
     }
 
     /// Which page had a text first; the asker's, if none had.
@@ -196,6 +205,9 @@ impl Shard {
         if let Some(first) = found.or_else(|| self.texts.get(&text).cloned()) {
             let own = first.url == record.url;
             return answer.send((!own).then_some(first));
+        }
+        if self.exclusions.purging(&record.url).is_some() {
+            return answer.send(None);
         }
         if self.texts_in_order.len() >= TEXTS_MAX
             && let Some(oldest) = self.texts_in_order.pop_front()

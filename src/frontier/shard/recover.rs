@@ -50,6 +50,8 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let unjudged = store.unjudged().await?;
     let filter = store.load_filter().await;
     let exclusions = Exclusions::new(store.exclusions().await?);
+    let purges = store.purges().await?.into_iter();
+    let exclusions = purges.fold(exclusions, |all, order| all.with_purge(order));
     let mut shard = empty(me, args);
     // R5: before anything is granted.
     shard.exclusions = Arc::new(exclusions);
@@ -125,6 +127,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         exclusions: Arc::default(),
         lifting: BTreeMap::new(),
         lifted: 0,
+        forgetting: BTreeMap::new(),
         closing: Closing::No,
         alarm,
         looked_at: opened_at,

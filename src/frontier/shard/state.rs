@@ -11,6 +11,7 @@ use super::admit::Admissions;
 use super::asleep::Asleep;
 use super::commit::{Commit, RETRY_AFTER};
 use super::exclusions::Lifting;
+use super::purge::Forgetting;
 use crate::frontier::settings::{FrontierSettings, SharedQuota};
 use crate::policy::change::Change;
 use crate::policy::domain_clock::DomainBook;
@@ -86,6 +87,8 @@ pub struct Shard {
     /// Those that are gone, while their hosts are looked for; by number.
     pub(super) lifting: BTreeMap<u64, Lifting>,
     pub(super) lifted: u64,
+    /// Rows being cleared, by the id of the order.
+    pub(super) forgetting: BTreeMap<String, Forgetting>,
     pub(super) closing: Closing,
     pub(super) alarm: Alarm<ShardMsg>,
     /// Domains are swept and leases looked through at most this often.
@@ -369,6 +372,7 @@ impl Shard {
         self.go_on_parsing();
         self.go_on_retrying();
         self.go_on_granting();
+        self.go_on_forgetting();
         self.go_on_writing();
         self.go_on_closing();
         self.arm();
@@ -379,6 +383,7 @@ impl Shard {
         let now = self.now();
         self.alarm.rang();
         self.end_exclusions(now);
+        self.nudge_forgotten();
         self.read_due();
         if now >= self.looked_at + LOOK_EVERY {
             self.looked_at = now;

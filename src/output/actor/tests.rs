@@ -7,7 +7,9 @@ use super::*;
 use crate::policy::wishes::Purpose;
 use crate::protocol::Credit;
 use crate::telemetry::Counter;
-use crate::types::{ArchivePointer, CrawlUrl, Document, HostId, ToParse, UrlId, UrlVersion};
+use crate::types::{
+    ArchivePointer, CrawlUrl, Document, HostId, PurgeRecord, ToParse, UrlId, UrlVersion,
+};
 use crate::world::{MemorySpool, TokioClock};
 
 /// A shard that hands its batches to the test, which answers them.
@@ -45,6 +47,7 @@ struct Bench {
     heard: mpsc::Receiver<PublishedBatch>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
+    exclusions: watch::Sender<Arc<Exclusions>>,
 }
 
 type Committed = Vec<(String, Vec<u8>)>;
@@ -60,6 +63,7 @@ fn args(spool: &Arc<MemorySpool>, committed: Committed) -> OutputArgs {
         shard: ShardId(3),
         spool: Arc::clone(spool) as Arc<dyn Spool>,
         clock: Arc::new(TokioClock::starting_at(Timestamp::EPOCH)),
+        exclusions: watch::channel(Arc::default()).1,
         outputs: vec![settings("pages", Purpose::Search), settings("all", Purpose::Archive)],
         committed,
         metrics: Arc::default(),
@@ -69,12 +73,14 @@ fn args(spool: &Arc<MemorySpool>, committed: Committed) -> OutputArgs {
 
 impl Bench {
     async fn new(spool: &Arc<MemorySpool>, committed: Committed) -> Self {
-        let args = args(spool, committed);
+        let mut args = args(spool, committed);
+        let exclusions = watch::Sender::new(Arc::default());
+        args.exclusions = exclusions.subscribe();
         let (clock, metrics) = (Arc::clone(&args.clock), Arc::clone(&args.metrics));
         let (tell, heard) = mpsc::channel(10);
         let (shard, _) = Actor::spawn(None, FakeShard, tell).await.unwrap();
         let (output, _) = Actor::spawn(None, OutputActor, args).await.unwrap();
-        Self { output, shard, heard, clock, metrics }
+        Self { output, shard, heard, clock, metrics, exclusions }
     }
 
     fn publish(&self, name: &str, robots: &[&str], permit: Permit) {
@@ -374,4 +380,51 @@ async fn a_write_that_outlives_its_output_spoils_nothing_of_the_next_one() {
     clock.sleep(Duration::from_secs(120)).await;
     assert_eq!(lines(&files, "pages").await, ["new-and-longer"]);
     assert_eq!(lines(&files, "all").await, ["new-and-longer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_rotation_pages_go_to_other_files_also_after_a_restart() {
+    let spool = Arc::new(MemorySpool::new());
+    let mut bench = Bench::new(&spool, Vec::new()).await;
+    let rotate = |bench: &Bench| {
+        let (answer, rotated) = Answer::channel();
+        bench.output.send_message(OutputMsg::Rotate(bench.shard.clone(), answer)).unwrap();
+        rotated
+    };
+    rotate(&bench).await.unwrap();
+    bench.publish("one", &[], Permit::free());
+    bench.heard.recv().await.unwrap().answer.send(());
+    let mut rotated = rotate(&bench);
+    let batch = bench.heard.recv().await.unwrap();
+    assert!(batch.pages.is_empty() && rotated.try_recv().is_err(), "not before the commit");
+    let committed = batch.outputs;
+    batch.answer.send(());
+    rotated.await.unwrap();
+    bench.publish("two", &[], Permit::free());
+    bench.heard.recv().await.unwrap().answer.send(());
+    let file = |number: u8| spool.content(&format!("pages/pages-3-{number}.jsonl")).unwrap();
+    let both = (file(0), file(1));
+    assert!(String::from_utf8_lossy(&both.0).contains("/one"));
+    assert!(String::from_utf8_lossy(&both.1).contains("/two"));
+    // The closed file may lose lines; what was not committed is cut as ever.
+    spool.place("pages/pages-3-0.jsonl", Vec::new());
+    let mut bench = Bench::new(&spool, committed).await;
+    bench.publish("three", &[], Permit::free());
+    bench.heard.recv().await.unwrap();
+    assert_eq!(lines(&spool, "pages").await, ["three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_being_removed_gets_no_record_and_is_reported() {
+    let spool = Arc::new(MemorySpool::new());
+    let mut bench = Bench::new(&spool, Vec::new()).await;
+    let rule = "surt:test,a)/one".to_owned();
+    let order = PurgeRecord::new("1f".to_owned(), rule, Timestamp::EPOCH);
+    bench.exclusions.send_replace(Arc::new(Exclusions::default().with_purge(order)));
+    bench.publish("one", &[], Permit::free());
+    bench.publish("two", &[], Permit::free());
+    let batch = bench.heard.recv().await.unwrap();
+    assert_eq!(batch.pages.len(), 2);
+    assert_eq!(lines(&spool, "pages").await, ["two"]);
+    assert_eq!(lines(&spool, "all").await, ["two"]);
 }

@@ -182,7 +182,11 @@ impl HostMachine {
     /// way (R2, R5).
     fn next_page(&mut self, now: Moment, effects: &mut Effects) -> Next {
         let departure = self.departure(now);
-        while let Some(entry) = self.window.pop(&self.settings.bands) {
+        while let Some(mut entry) = self.window.pop(&self.settings.bands) {
+            if entry.validators.is_some() && self.exclusions.forgets(&entry.url) {
+                // R5: what they stand for may be gone, so a 304 would say nothing.
+                entry.validators = None;
+            }
             if let Some(found) = self.exclusions.find(&entry.url, now.at) {
                 self.put_to_sleep(entry, exclusion::reason(found), effects);
                 continue;

@@ -41,6 +41,7 @@ fn keys() -> impl Strategy<Value = Key> {
         named.prop_map(Key::Payload),
         any::<u128>().prop_map(Key::Text),
         named.prop_map(Key::Exclusion),
+        named.prop_map(Key::Purge),
         named.prop_map(Key::Meta),
         named.prop_map(Key::Output),
         named.prop_map(Key::Own),

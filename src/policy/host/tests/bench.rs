@@ -233,6 +233,10 @@ impl Bench {
             | Change::PutText(..)
             | Change::PutExclusion(_)
             | Change::DropExclusion(_)
+            | Change::PutPurge(_)
+            | Change::DropRobots(_)
+            | Change::DropPayload(_)
+            | Change::DropText(_)
             | Change::PutMeta(..)
             | Change::PutOutput { .. } => panic!("not a host's to write: {change:?}"),
         }

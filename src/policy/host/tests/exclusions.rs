@@ -5,7 +5,10 @@ use std::sync::Arc;
 use super::bench::{Bench, at, settings};
 use crate::policy::exclusion::{Exclusions, id_of, parse_rule};
 use crate::policy::host::HostEvent;
-use crate::types::{ExclusionRecord, Lease, Outcome, Reason, Timestamp, UrlStatus};
+use crate::types::{
+    ExclusionRecord, Lease, Outcome, PurgeRecord, QueueEntry, Reason, Timestamp, UrlStatus,
+    Validators,
+};
 
 fn excluded(rule: &str, until: Option<Timestamp>) -> Arc<Exclusions> {
     let rule = parse_rule(rule).unwrap();
@@ -81,4 +84,21 @@ fn an_exclusion_counts_no_more_at_its_end_whoever_has_noticed() {
     bench.step(HostEvent::Excluded(excluded("surt:test,a)/", Some(end))));
     bench.now = end;
     assert_eq!(bench.granted().entry.url.path_and_query(), "/a");
+}
+
+#[test]
+fn what_an_entry_knows_of_content_that_was_removed_is_not_sent() {
+    for (rule, kept) in [("host:a.test", false), ("surt:test,a)/a", false), ("host:b.test", true)] {
+        let mut bench = bench(&["/first"]);
+        let lease = bench.next_lease();
+        bench.answer(&lease, 0, Outcome::Ok);
+        bench.now = bench.now + super::secs(10);
+        let etag = Some("\"1\"".to_owned());
+        let validators = Some(Validators { etag, ..Validators::default() });
+        bench.enqueue(vec![QueueEntry { validators, ..bench.entry("/a") }]);
+        let (id, done_at) = ("1f".to_owned(), Some(at(1)));
+        let order = PurgeRecord { done_at, ..PurgeRecord::new(id, rule.to_owned(), at(0)) };
+        bench.step(HostEvent::Excluded(Arc::new(Exclusions::default().with_purge(order))));
+        assert_eq!(bench.next_lease().entry.validators.is_some(), kept, "{rule}");
+    }
 }
