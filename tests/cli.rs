@@ -73,7 +73,8 @@ fn every_fault_of_a_configuration_is_named_at_once() {
         "bad.toml:2:1: politeness.min_dely",
         "min_delay",
         "bad.toml:4:1: fetch.workers",
-        "bad.toml:7:12: scope.include[0] = \"regex:(\": ",
+        "bad.toml:7:12: scope.include[0] = \"regex:(\": `(` is not a regular expression: unclosed \
+         group, at its character 1\n",
         "bad.toml:7:23: scope.include[1]: failed to read none.txt: ",
         "bad.toml:7:40: scope.include[2] = \"glob:*\": not allowed",
         "bad.toml:7:50: scope.include[3] = \"example.org\": not allowed",
@@ -112,8 +113,74 @@ fn wrong_use_is_told_from_failure() {
     check(&["recrawl"], 2, &["unrecognized subcommand"]);
     check(&["sandbox", "--data", "x"], 2, &["`sandbox` has no use for --data"]);
     check(&["hosts", "--data", "nowhere"], 2, &["nowhere is not a data directory"]);
-    check(&["seed", "--file", "none.txt", "--admin", "127.0.0.1:1"], 1, &["none.txt", "because"]);
+    check(&["seed", "--file", "none.txt", "--admin", "127.0.0.1:1"], 2, &["none.txt", "because"]);
+    let crawl = ["crawl", "--seeds", "none.txt", "--contact", "a@example.org"];
+    check(&crawl, 2, &["failed to open none.txt", "because"]);
+    check(&["--config", "x", "completions", "bash"], 2, &["`completions` has no use for --config"]);
     check(&["status", "--admin", "http://127.0.0.1:1"], 1, &["no daemon answers", "mehman serve"]);
+}
+
+/// With `--json` a failure is one object on standard error, whatever kind it is of.
+#[test]
+fn failures_are_objects_for_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("bad.toml"), BAD).unwrap();
+    for (line, status, said) in [
+        (&["status", "--admin", "http://127.0.0.1:1", "--json"][..], 1, "no daemon answers at"),
+        (&["hosts", "--data", "none", "--json"], 2, "none is not a data directory"),
+        (&["crawl", "--scope", "world", "--json"], 2, "invalid value"),
+        (&["crawl", "https://a.test/", "--json", "--config", "bad.toml"], 2, "10 faults"),
+        (&["--json", "--data", "x", "sandbox"], 2, "no use for --data"),
+    ] {
+        let ended = mehman(directory.path(), line);
+        assert_eq!(ended.status.code(), Some(status), "{line:?}");
+        assert!(ended.stdout.is_empty(), "{line:?}");
+        let told: serde_json::Value = serde_json::from_slice(&ended.stderr)
+            .unwrap_or_else(|why| panic!("{line:?}: {why}: {:?}", ended.stderr));
+        assert!(told["error"].as_str().unwrap().contains(said), "{line:?}: {told}");
+        assert_eq!(told["exit_status"], status, "{line:?}: {told}");
+        let faults = told["faults"].as_array().map(Vec::len);
+        assert_eq!(faults, said.starts_with("10").then_some(10), "{line:?}: {told}");
+    }
+}
+
+/// What a command refuses, its help does not list.
+#[test]
+fn help_lists_what_a_command_takes() {
+    let directory = tempfile::tempdir().unwrap();
+    for (command, takes) in [
+        ("sandbox", false),
+        ("simulate", false),
+        ("completions", false),
+        ("demo", true),
+        ("crawl", true),
+        ("hosts", true),
+    ] {
+        let help = mehman(directory.path(), &[command, "--help"]);
+        let text = String::from_utf8(help.stdout).unwrap();
+        for option in ["--config", "--data"] {
+            assert_eq!(text.contains(option), takes, "{command} {option}: {text}");
+        }
+        assert!(text.contains("--json"), "{command}: {text}");
+    }
+}
+
+#[test]
+fn a_configuration_that_no_crawl_takes_is_shown_with_a_word_on_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = "[[output]]\nkind = \"parquet\"\n";
+    std::fs::write(directory.path().join("odd.toml"), file).unwrap();
+    let shown = mehman(directory.path(), &["config", "show", "--config", "odd.toml"]);
+    let (text, notes) = (String::from_utf8(shown.stdout), String::from_utf8(shown.stderr));
+    assert!(text.unwrap().starts_with("# Made from the defaults, the file odd.toml.\n"));
+    let notes = notes.unwrap();
+    assert!(
+        notes.contains("`crawl` and `serve` refuse it: odd.toml:2:1: output[0].kind"),
+        "{notes}"
+    );
+    assert_eq!(shown.status.code(), Some(0));
+    let plain = mehman(directory.path(), &["config", "show"]);
+    assert!(plain.stdout.starts_with(b"# Made from the defaults.\n") && plain.stderr.is_empty());
 }
 
 #[test]

@@ -129,6 +129,21 @@ fn secrets_are_shown_only_when_asked_for() {
     assert!(Config::from_toml(&config.to_toml(Secrets::Masked), "test").is_err());
     let faulty = Config::from_toml("admin.token = \"xyzzy plugh\"", "test").unwrap_err();
     assert!(!faulty.to_string().contains("xyzzy"), "{faulty}");
+    // A slip of the key, of its section, of its place.
+    for slip in ["admin.tokn = \"xyzzy\"", "[admn]\ntoken = \"xyzzy\"", "token = \"xyzzy\""] {
+        let faulty = Config::from_toml(slip, "test").unwrap_err();
+        assert!(!format!("{faulty}{:?}", faulty.faults).contains("xyzzy"), "{slip}: {faulty}");
+    }
+}
+
+#[test]
+fn faults_are_lines_in_the_order_of_the_file() {
+    let text =
+        "[scope]\ninclude = [\"name:x\"]\n[admin]\nlisten = \"here\"\n[fetch]\nworkers = 0\n";
+    let faults = Config::from_toml(text, "t").unwrap_err().faults;
+    let lines: Vec<_> = faults.iter().map(|fault| fault.origin.line()).collect();
+    assert_eq!(lines, [Some(2), Some(4), Some(6)]);
+    assert!(faults.iter().all(|fault| !fault.to_string().contains('\n')));
 }
 
 /// The faults of a text, one a line.

@@ -140,10 +140,12 @@ async fn check_queued(asker: &Asker, site: &Site) {
         "exclusion",
         "robots",
         "template",
+        "pause",
         "budget",
         "retry",
         "queue_position",
         "host_clock",
+        "address",
     ];
     assert_eq!(names, wanted);
 }

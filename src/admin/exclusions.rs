@@ -44,12 +44,12 @@ pub(super) async fn add(call: Call) -> Handled {
         let detail = format!("{EXCLUSIONS_MAX} exclusions are kept at once; lift some first");
         return Err(Problem::new(Kind::BadBody, detail));
     }
-    let boxed = Box::new(record.clone());
-    let made = state.order(ORDER_DEADLINE, |port| Control::Exclude(boxed, purge, port)).await;
+    let record = Box::new(record);
+    let made = state.order(ORDER_DEADLINE, |port| Control::Exclude(record, purge, port)).await;
     let made = made.map_err(|silence| Problem::silent("the node", silence))?;
-    let order = made.map_err(refused)?;
+    let (made, order) = made.map_err(refused)?;
     let purge = order.as_ref().map(PurgeStanding::of);
-    Ok((StatusCode::CREATED, Json(shown(&record, purge.as_ref()))).into_response())
+    Ok((StatusCode::CREATED, Json(shown(&made, purge.as_ref()))).into_response())
 }
 
 /// `GET /v1/exclusions`.

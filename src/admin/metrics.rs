@@ -93,7 +93,8 @@ fn frontier(total: &ShardView) -> Vec<Family> {
         .with(&[("state", "resident")], f64::from(total.hosts_resident))
         .with(&[("state", "ready")], f64::from(total.hosts_ready))
         .with(&[("state", "waiting")], f64::from(total.hosts_waiting))
-        .with(&[("state", "parked")], f64::from(total.hosts_parked));
+        .with(&[("state", "parked")], f64::from(total.hosts_parked))
+        .with(&[("state", "in_flight")], f64::from(total.hosts_in_flight));
     let lag = "How late the most overdue host is.";
     vec![
         urls,

@@ -43,8 +43,8 @@ pub use router::router;
 pub use seeds::SeedsAnswer;
 pub use serve::{ServeError, serve};
 pub use state::{
-    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, Lifted, ListedExclusion,
-    PurgeStanding, Refused, ReloadReport,
+    AdminSettings, AdminShared, AdminState, Control, CrawlPhase, ListedExclusion, PurgeStanding,
+    Refused, ReloadReport, WithPurge,
 };
 pub use status::{HostFigures, QueueFigures, RunState, Status, UrlFigures, collect};
 pub use urls::UrlState;

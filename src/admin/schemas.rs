@@ -95,7 +95,7 @@ fn output_figures() -> Value {
 
 fn node() -> Shapes {
     let urls = ["known", "queued", "in_flight", "pages_in_flight", "dead", "deferred", "sleeping"];
-    let hosts = ["known", "resident", "ready", "waiting", "parked"];
+    let hosts = ["known", "resident", "ready", "waiting", "parked", "in_flight"];
     let counts =
         |names: &[&str]| object(&names.iter().map(|name| (*name, whole())).collect::<Vec<_>>());
     let queue = object(&[("waiting", whole()), ("busy", whole()), ("capacity", or_null(&whole()))]);
@@ -104,6 +104,7 @@ fn node() -> Shapes {
         ("reason", text()),
         ("until", or_null(&time())),
         ("queued", whole()),
+        ("needs_operator", truth()),
     ]);
     let state = one_of(&["running", "paused", "draining", "degraded"]);
     let status = object(&[

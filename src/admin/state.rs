@@ -89,18 +89,18 @@ pub enum Control {
     /// Grant nothing for good, let what is in flight end, then stop; answered when it has begun.
     Drain(Answer<()>),
     /// Ask no more for what this covers, and remove what is stored where that is wanted (R5);
-    /// answered when durable, with the order to remove.
-    Exclude(Box<ExclusionRecord>, bool, Answer<Result<Option<PurgeRecord>, Refused>>),
+    /// answered when durable, as it counts, with the order to remove.
+    Exclude(Box<ExclusionRecord>, bool, Answer<Result<WithPurge, Refused>>),
     /// The exclusion of this id is gone; answered likewise, `None` where there is none.
-    Lift(String, Answer<Result<Option<Lifted>, Refused>>),
+    Lift(String, Answer<Result<Option<WithPurge>, Refused>>),
     /// The exclusions in force, by id.
     Exclusions(Answer<Vec<ListedExclusion>>),
     /// Read the configuration again; the errors are its faults, one sentence each.
     Reload(Answer<Result<ReloadReport, Vec<String>>>),
 }
 
-/// An exclusion that is gone, and what was removed with it.
-pub type Lifted = (ExclusionRecord, Option<PurgeRecord>);
+/// An exclusion, and the order to remove what is stored that goes with it.
+pub type WithPurge = (ExclusionRecord, Option<PurgeRecord>);
 
 /// Why an order was not obeyed.
 #[derive(Clone, Debug, PartialEq, Eq)]

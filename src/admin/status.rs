@@ -37,21 +37,21 @@ pub struct Status {
     pub started_at: Timestamp,
     /// The version of the program.
     pub version: String,
-    /// Exchanges ended, robots.txt left out.
+    /// Exchanges ended in the life of the data, robots.txt left out.
     pub pages: u64,
     /// Over the last ten seconds; 0 at the first question.
     pub pages_per_second: f64,
-    /// Bytes of bodies as received.
+    /// Bytes of bodies as received since the start.
     pub bytes: u64,
     /// URLs by state.
     pub urls: UrlFigures,
     /// Hosts by state.
     pub hosts: HostFigures,
-    /// All exchanges ended, by outcome.
+    /// All exchanges ended since the start, by outcome.
     pub outcomes: BTreeMap<Outcome, u64>,
     /// How late the most overdue host is (F9).
     pub lag_seconds: f64,
-    /// What each output has got, and left out (R6).
+    /// What each output has got, and left out, since the start (R6).
     #[serde(default)]
     pub outputs: Vec<OutputFigures>,
     /// What waits, by stage.
@@ -110,6 +110,10 @@ pub struct HostFigures {
     pub waiting: u64,
     /// Parked.
     pub parked: u64,
+    /// With a request in flight. With those above and those that have nothing to do they add up to
+    /// the known ones.
+    #[serde(default)]
+    pub in_flight: u64,
 }
 
 /// What waits in one stage.
@@ -229,6 +233,7 @@ pub(super) fn sum_up(state: &AdminState, survey: &Survey) -> Status {
             ready: u64::from(total.hosts_ready),
             waiting: u64::from(total.hosts_waiting),
             parked: u64::from(total.hosts_parked),
+            in_flight: u64::from(total.hosts_in_flight),
         },
         outputs: state.metrics.outputs(),
         queues: queues(survey, &total),
@@ -305,6 +310,7 @@ pub(super) fn total(survey: &Survey) -> ShardView {
         sum.hosts_ready += view.hosts_ready;
         sum.hosts_waiting += view.hosts_waiting;
         sum.hosts_parked += view.hosts_parked;
+        sum.hosts_in_flight += view.hosts_in_flight;
         sum.pages += view.pages;
         sum.bytes += view.bytes;
         for (outcome, count) in &view.outcomes {

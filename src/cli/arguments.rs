@@ -47,6 +47,16 @@ pub(super) struct Common {
     pub(super) quiet: bool,
 }
 
+/// Options of every command that this one has no use for: their help would promise something, and
+/// who gives them is told. By the same names, so they are found before the command's name too.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Useless {
+    #[arg(long, hide = true)]
+    pub(super) config: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    pub(super) data: Option<String>,
+}
+
 /// Everything mehman does.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -90,6 +100,8 @@ pub(super) enum Command {
     Completions {
         /// Which shell
         shell: Shell,
+        #[command(flatten)]
+        useless: Useless,
     },
 }
 
@@ -152,6 +164,8 @@ pub(super) struct SandboxArgs {
     /// Close each connection after its response
     #[arg(long)]
     pub(super) close: bool,
+    #[command(flatten)]
+    pub(super) useless: Useless,
 }
 
 /// What the sandbox is made from.
@@ -201,6 +215,8 @@ pub(super) struct SimulateArgs {
     /// (crash); or all
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = fault_names())]
     pub(super) faults: Vec<WantedFaults>,
+    #[command(flatten)]
+    pub(super) useless: Useless,
 }
 
 /// Which daemon is asked; its token is taken from `MEHMAN_ADMIN_TOKEN`.

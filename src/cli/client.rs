@@ -15,7 +15,9 @@ use url::Url;
 
 use super::arguments::{Common, Remote};
 use super::settings::{self, Overrides};
+use super::text::shell_word;
 use crate::config::Config;
+use crate::storage::DataDir;
 
 /// The variable that holds the bearer token.
 const TOKEN_VARIABLE: &str = "MEHMAN_ADMIN_TOKEN";
@@ -36,10 +38,10 @@ pub(super) const ADDRESS_FILE: &str = "admin.addr";
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
     /// Nobody listens.
-    #[error("no daemon answers at {url}; start one with `mehman serve`{or}")]
+    #[error("no daemon answers at {place}; start one with `mehman serve`{or}")]
     NoDaemon {
-        /// Where.
-        url: Url,
+        /// Where, and who says so.
+        place: Box<Place>,
         /// What else would do.
         or: &'static str,
     },
@@ -70,6 +72,21 @@ pub(super) enum ClientError {
         #[source]
         source: serde_json::Error,
     },
+}
+
+/// Where a daemon is asked, and who says that it is there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    url: Url,
+    /// Empty where the user said it.
+    said_by: String,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.url)?;
+        if self.said_by.is_empty() { Ok(()) } else { write!(f, " (by {})", self.said_by) }
+    }
 }
 
 /// A refusal of the daemon (RFC 9457).
@@ -113,6 +130,7 @@ impl std::fmt::Display for Problem {
 pub(super) struct Client {
     http: reqwest::Client,
     base: Url,
+    said_by: String,
     token: Option<HeaderValue>,
     or: &'static str,
 }
@@ -134,8 +152,8 @@ pub(super) struct Whereabouts {
 }
 
 impl Whereabouts {
-    /// Takes `--admin`, else the address in the directory that `--data` names, else `admin.listen`
-    /// of the configuration.
+    /// Takes `--admin`; else the address that a daemon left in the data directory (`--data`, or
+    /// that of the configuration); else `admin.listen`, unless a directory was named.
     pub(super) fn of(common: &Common, remote: &Remote) -> anyhow::Result<Self> {
         let config = settings::load(common, &Overrides::default())?;
         let named = common.data.is_some();
@@ -143,23 +161,23 @@ impl Whereabouts {
     }
 
     /// The daemon, for what only a daemon can do.
-    pub(super) fn daemon(&self) -> anyhow::Result<Client> {
-        let base = self.address()?.with_context(|| {
-            let dir = self.config.data.dir.display();
-            format!("no daemon serves {dir}; start one with `mehman serve --data {dir}`")
-        })?;
-        self.client(base, "")
+    pub(super) async fn daemon(&self) -> anyhow::Result<Client> {
+        match self.find("").await? {
+            Some(client) => Ok(client),
+            None => Err(self.nobody()),
+        }
     }
 
     /// Whoever can answer: the daemon that has the data, or the data.
     pub(super) async fn source(&self) -> anyhow::Result<Source> {
+        let found = self.find(" or give --data").await?;
         let directory = || Source::Directory(self.config.data.dir.clone());
-        let Some(base) = self.address()? else { return Ok(directory()) };
-        let client = self.client(base, " or give --data")?;
-        if self.named && !client.is_there().await {
-            Ok(directory())
-        } else {
-            Ok(Source::Daemon(client))
+        match found {
+            Some(client) if self.given.is_some() || !self.named => Ok(Source::Daemon(client)),
+            Some(client) if client.is_there().await => Ok(Source::Daemon(client)),
+            Some(_) => Ok(directory()),
+            None if self.named => Ok(directory()),
+            None => Err(self.nobody()),
         }
     }
 
@@ -168,31 +186,70 @@ impl Whereabouts {
         &self.config
     }
 
-    /// Where to ask; `None` when a directory was named and no daemon has it.
-    fn address(&self) -> anyhow::Result<Option<Url>> {
-        if let Some(url) = &self.given {
-            return Ok(Some(url.clone()));
-        }
-        let listen = self.config.admin.listen;
-        match written_address(&self.config.data.dir)? {
-            Some(address) if self.named || listen.port() == 0 => url_of(&address).map(Some),
-            None if self.named => Ok(None),
-            Some(_) | None => {
-                let ip = listen.ip();
-                let local = if ip.is_ipv4() { "127.0.0.1" } else { "[::1]" };
-                let address = match ip.is_unspecified() {
-                    true => format!("{local}:{}", listen.port()),
-                    false => listen.to_string(),
-                };
-                url_of(&address).map(Some)
+    /// The first of the places that answers, the last one otherwise; `None` where there is none.
+    async fn find(&self, or: &'static str) -> anyhow::Result<Option<Client>> {
+        let mut last = None;
+        let places = self.places()?;
+        let several = places.len() > 1;
+        for place in places {
+            let client = self.client(place, or)?;
+            if several && !client.is_there().await {
+                last = Some(client);
+                continue;
             }
+            return Ok(Some(client));
         }
+        Ok(last)
     }
 
-    fn client(&self, base: Url, or: &'static str) -> anyhow::Result<Client> {
+    /// Where a daemon may be, the likeliest first. What a daemon that was killed has left behind
+    /// does not hide the one that listens where the configuration says.
+    fn places(&self) -> anyhow::Result<Vec<Place>> {
+        if let Some(url) = &self.given {
+            return Ok(vec![Place { url: url.clone(), said_by: String::new() }]);
+        }
+        let mut places = Vec::new();
+        if let Some(address) = written_address(&self.config.data.dir)? {
+            let said_by = self.config.data.dir.join(ADDRESS_FILE).display().to_string();
+            places.push(Place { url: url_of(&address)?, said_by });
+        }
+        let listen = self.config.admin.listen;
+        if !self.named && listen.port() != 0 {
+            let local = if listen.is_ipv4() { "127.0.0.1" } else { "[::1]" };
+            let address = match listen.ip().is_unspecified() {
+                true => format!("{local}:{}", listen.port()),
+                false => listen.to_string(),
+            };
+            let place = Place { url: url_of(&address)?, said_by: "admin.listen".to_owned() };
+            if places.iter().all(|other| other.url != place.url) {
+                places.push(place);
+            }
+        }
+        Ok(places)
+    }
+
+    /// Nobody says where a daemon could be asked.
+    fn nobody(&self) -> anyhow::Error {
+        let dir = &self.config.data.dir;
+        let shown = dir.display();
+        if DataDir::is_in_use(dir) {
+            return anyhow::anyhow!(
+                "the process that has {shown} serves no admin interface, so nobody can be asked; \
+                 `crawl` serves one with --admin-listen 127.0.0.1:0"
+            );
+        }
+        let word = shell_word(&shown.to_string());
+        anyhow::anyhow!(
+            "no daemon serves {shown}; start one with `mehman serve --data {word}`, or read the \
+             data without one: `mehman hosts --data {word}`"
+        )
+    }
+
+    fn client(&self, place: Place, or: &'static str) -> anyhow::Result<Client> {
         let variable = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
         let configured = self.config.admin.token.as_ref().map(|token| token.reveal().to_owned());
-        Client::new(base, variable.or(configured).as_deref(), or)
+        let client = Client::new(place.url, variable.or(configured).as_deref(), or)?;
+        Ok(Client { said_by: place.said_by, ..client })
     }
 }
 
@@ -233,7 +290,12 @@ impl Client {
             value.set_sensitive(true);
             Ok::<_, anyhow::Error>(value)
         });
-        Ok(Self { http, base, token: token.transpose()?, or })
+        Ok(Self { http, base, said_by: String::new(), token: token.transpose()?, or })
+    }
+
+    /// Whom it asks.
+    pub(super) fn place(&self) -> Place {
+        Place { url: self.base.clone(), said_by: self.said_by.clone() }
     }
 
     /// Asks.
@@ -288,7 +350,7 @@ impl Client {
         let failed = |source: reqwest::Error| {
             let url = self.base.clone();
             match source.is_connect() {
-                true => ClientError::NoDaemon { url, or: self.or },
+                true => ClientError::NoDaemon { place: Box::new(self.place()), or: self.or },
                 false => ClientError::Exchange { url, source: source.without_url() },
             }
         };

@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::arguments::{Common, ConfigCommand};
-use super::failure::Exit;
+use super::failure::{Exit, listed};
 use super::output::Output;
 use super::settings::{self, Overrides};
-use crate::config::{ConfigFaults, Secrets};
+use crate::config::Secrets;
 use crate::node;
 
 /// `config`.
@@ -52,27 +52,21 @@ fn check(file: Option<&Path>, common: &Common, output: &Output) -> anyhow::Resul
     }
 }
 
-fn listed(faults: &ConfigFaults) -> Vec<Value> {
-    let fault = |fault: &crate::config::Fault| {
-        json!({
-            "key": fault.key,
-            "origin": fault.origin.to_string(),
-            "line": fault.origin.line(),
-            "found": fault.found,
-            "problem": fault.problem,
-            "remedy": fault.remedy,
-        })
-    };
-    faults.faults.iter().map(fault).collect()
-}
-
-/// The effective configuration; its secrets are never shown.
+/// The effective configuration, and what it was made from; its secrets are never shown. One that
+/// `crawl` would refuse is shown too, with a word on that.
 fn show(common: &Common, output: &Output) -> anyhow::Result<Exit> {
-    let toml = settings::load(common, &Overrides::default())?.to_toml(Secrets::Masked);
+    let config = settings::load(common, &Overrides::default())?;
+    let toml = config.to_toml(Secrets::Masked);
+    let sources = settings::sources(common);
     if output.is_json() {
         output.json(&toml::from_str::<Value>(&toml)?)?;
+        output.note(&format!("note: made from {sources}"));
     } else {
-        output.raw(&toml);
+        output.raw(&format!("# Made from {sources}.\n\n{toml}"));
+    }
+    let whole = settings::load_to_crawl(common.config.as_deref(), common, &Overrides::default());
+    for fault in whole.err().into_iter().flat_map(|faults| faults.faults) {
+        output.note(&format!("note: `crawl` and `serve` refuse it: {fault}"));
     }
     Ok(Exit::Done)
 }

@@ -169,11 +169,11 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
         ended = watched => ended,
     };
     let finish = async {
-        let last = node.progress().await;
+        let last = (node.progress().await, clock.now());
         let stopped = node.stop(STOP_LIMIT).await.context("the crawler did not stop in order");
         (last, stopped)
     };
-    let (last, stopped) = tokio::select! {
+    let ((last, looked_at), stopped) = tokio::select! {
         biased;
         _ = signals.next() => return Err(Interrupted.into()),
         finished = finish => finished,
@@ -181,15 +181,14 @@ pub(super) async fn drive(job: Job, output: &Output) -> anyhow::Result<Report> {
     announced.map_or(Ok(()), Announced::withdraw)?;
     let ended = ended?;
     let status = stopped?;
-    let at = clock.now();
     Ok(Report {
         ended,
         status: since(&base, status),
         waiting: last.waiting,
         patience,
         goes_on: true,
-        took: at.since(started),
-        at,
+        took: clock.now().since(started),
+        at: looked_at,
         places: places(&config),
     })
 }
@@ -306,6 +305,7 @@ mod tests {
             reason: "paused by an operator".into(),
             until: None,
             queued: 1,
+            needs_operator: true,
         };
         let at = |seconds| Some(Timestamp::from_secs(seconds));
         for (found, expected) in [

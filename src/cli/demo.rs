@@ -19,7 +19,7 @@ use super::text::{count, counted, shell_word};
 use crate::config::Config;
 use crate::protocol::discovery::Seed;
 use crate::sandbox::Sandbox;
-use crate::types::Outcome;
+use crate::types::{Outcome, span};
 use crate::world::{Clock, TokioClock};
 
 /// Longer than any wait a page of the sandbox asks for, shorter than the wait for a robots.txt that
@@ -39,14 +39,14 @@ pub(super) async fn run(args: &DemoArgs, common: &Common, output: &Output) -> an
         None => temporary_directory(clock.as_ref())?,
     };
     let config = configure(&web, &Common { data: Some(data.clone()), ..common.clone() })?;
-    output.note(&welcome(args, &data));
+    output.note(&welcome(args, &config));
     let seeds = web.seeds().into_iter().map(|url| Seed { url, ..Seed::default() }).collect();
     let job = Job { config: Arc::new(config), seeds, listener: None, patience: PATIENCE };
     // The next sandbox stands at other ports, so its hosts are others.
     let report = Report { goes_on: false, ..Box::pin(drive(job, output)).await? };
     report.print(output)?;
     if !output.is_json() {
-        output.line(&format!("\n{}", seen(&report, &web)));
+        output.line(&format!("\n{}", seen(&report, &web, args.shape.hosts)));
         if report.ended != Ending::Interrupted {
             output.line(&format!("\n{}", what_next(&data, &program())));
         }
@@ -93,7 +93,7 @@ fn temporary_directory(clock: &TokioClock) -> anyhow::Result<String> {
     anyhow::bail!("no free name for a temporary directory; give one with --data")
 }
 
-fn welcome(args: &DemoArgs, data: &str) -> String {
+fn welcome(args: &DemoArgs, config: &Config) -> String {
     // From how many hosts on there is one of the kind.
     let kinds = [
         (1, "redirects, missing pages and a large one"),
@@ -106,20 +106,44 @@ fn welcome(args: &DemoArgs, data: &str) -> String {
     let there: Vec<String> = there.map(|(_, kind)| format!("· {kind}\n")).collect();
     format!(
         "A small web of {} with some {} each, on this machine, with a name server of its own;\n\
-         nothing leaves it. It has\n{}Results go to {data}\n",
+         nothing leaves it. It has\n{}{}Results go to {}\n",
         counted(args.shape.hosts.into(), "host"),
         counted(args.shape.pages.into(), "page"),
         there.concat(),
+        differs(config),
+        config.data.dir.display(),
+    )
+}
+
+/// In what the demo is unlike a crawl of sites that belong to others.
+fn differs(config: &Config) -> String {
+    let (politeness, retry) = (config.politeness.for_everyone(), &config.retry);
+    format!(
+        "It is this machine's own, so a host is asked every {} (politeness.min_delay, else {}) and \
+         an\naddress every {}, a failure is tried again after {}, {} times in all, and links are \
+         followed\nto any host (scope.mode {}). What a host asks for is obeyed all the same.\n",
+        span(politeness.min_delay),
+        span(Config::default().politeness.for_everyone().min_delay),
+        span(politeness.per_address_min_delay),
+        span(retry.base),
+        retry.max_attempts,
+        config.scope.mode.as_str(),
     )
 }
 
 /// What a newcomer has just seen.
-fn seen(report: &Report, web: &Sandbox) -> String {
+fn seen(report: &Report, web: &Sandbox, hosts: u16) -> String {
     let status = &report.status;
     let outcome = |outcome| status.outcomes.get(&outcome).copied().unwrap_or(0);
     let mut lines = vec!["What you have seen".to_owned()];
     let requests = count(web.visit_count());
     lines.push(format!("· The hosts counted {requests} requests, robots.txt first on each."));
+    let others = status.hosts.known.saturating_sub(hosts.into());
+    if others > 0 {
+        let others = counted(others, "more host");
+        lines
+            .push(format!("· {others} were named by links: names and ports where nobody answers."));
+    }
     if status.urls.sleeping > 0 {
         let urls = counted(status.urls.sleeping, "URL");
         lines.push(format!("· {urls} stay unvisited because a robots.txt refuses them."));
@@ -195,6 +219,10 @@ mod tests {
         assert_eq!(config.identity.contact_url, Some(sandbox::contact(&web)));
         assert!(config.fetch.allow_networks[0].contains("127.0.10.1".parse().unwrap()));
         assert!(!config.fetch.allow_networks[0].contains("10.0.0.1".parse().unwrap()));
+        let told = welcome(&DemoArgs { shape }, &config);
+        for setting in ["every 100 ms (politeness.min_delay, else 1 s)", "scope.mode any"] {
+            assert!(told.contains(setting), "{told}");
+        }
         web.shutdown().await;
     }
 

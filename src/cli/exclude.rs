@@ -92,7 +92,7 @@ pub(super) async fn run(
         let why = format!("`{text}` is no time such as 2026-12-24T18:00:00Z");
         return Err(WrongUse(why).into());
     }
-    let client = Whereabouts::of(common, &args.remote)?.daemon()?;
+    let client = Whereabouts::of(common, &args.remote)?.daemon().await?;
     match (&args.rule, &args.lift) {
         (Some(rule), _) => make(rule, args, &client, output).await,
         (None, Some(id)) => lift(id, &client, output).await,

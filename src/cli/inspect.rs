@@ -31,13 +31,17 @@ pub(super) async fn status(
     common: &Common,
     output: &Output,
 ) -> anyhow::Result<Exit> {
-    let client = Whereabouts::of(common, remote)?.daemon()?;
+    let client = Whereabouts::of(common, remote)?.daemon().await?;
     let answer = client.get(&["v1", "status"], &[]).await?;
     if output.is_json() {
         output.json(&answer)?;
     } else {
         let status: Status = client.read(&answer)?;
-        output.line(&sheets::status(&status, TokioClock::system().now()));
+        output.line(&sheets::status(
+            &status,
+            &client.place().to_string(),
+            TokioClock::system().now(),
+        ));
     }
     Ok(Exit::Done)
 }
@@ -160,7 +164,7 @@ pub(super) async fn switch(
     common: &Common,
     output: &Output,
 ) -> anyhow::Result<Exit> {
-    let client = Whereabouts::of(common, &args.remote)?.daemon()?;
+    let client = Whereabouts::of(common, &args.remote)?.daemon().await?;
     let body = args.host.as_ref().map_or_else(|| json!({}), |host| json!({ "host": host }));
     let answer = client.post(&["v1", order], &body).await?;
     if output.is_json() {
@@ -204,7 +208,7 @@ async fn dead_list(
 }
 
 async fn dead_retry(args: &RetryArgs, common: &Common, output: &Output) -> anyhow::Result<Exit> {
-    let client = Whereabouts::of(common, &args.remote)?.daemon()?;
+    let client = Whereabouts::of(common, &args.remote)?.daemon().await?;
     let body = match &args.host {
         Some(host) => json!({ "host": host }),
         None if args.all => json!({ "all": true }),

@@ -42,7 +42,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::telemetry::{self, TelemetryError};
 use arguments::{Arguments, Command, Common};
-use failure::{Exit, WrongUse, exit_of, told};
+use failure::{Exit, WrongUse, exit_of, told, told_in_json};
 use output::Output;
 
 /// The variable that sets the log filter, in the form of tracing's directives.
@@ -53,15 +53,22 @@ const LEFTOVERS: Duration = Duration::from_secs(1);
 
 /// Runs the command that the arguments name, the program's own name first.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(args) {
+    let args: Vec<OsString> = args.collect();
+    let arguments = match Arguments::try_parse_from(&args) {
         Ok(arguments) => arguments,
-        Err(answer) => return explain(&answer).into(),
+        Err(answer) => {
+            let json = args.iter().any(|argument| argument == "--json");
+            return explain(&answer, json).into();
+        }
     };
     let output = Output::of_process(&arguments.common);
     let exit = match start(&arguments, &output) {
         Ok(exit) => exit,
         Err(failure) => {
-            output.alert(&told(&failure));
+            match output.is_json() {
+                true => output.raw_alert(&format!("{}\n", told_in_json(&failure))),
+                false => output.alert(&told(&failure)),
+            }
             exit_of(&failure)
         }
     };
@@ -69,10 +76,14 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Help, the version, or what is wrong with the arguments.
-fn explain(answer: &clap::Error) -> Exit {
+fn explain(answer: &clap::Error, json: bool) -> Exit {
     let output = Output::of_process(&Common::default());
     let text = answer.render();
-    if answer.use_stderr() {
+    if answer.use_stderr() && json {
+        let told = WrongUse(text.to_string().trim().trim_start_matches("error: ").to_owned());
+        output.raw_alert(&format!("{}\n", told_in_json(&told.into())));
+        Exit::Wrong
+    } else if answer.use_stderr() {
         let text = if stderr().is_terminal() { text.ansi().to_string() } else { text.to_string() };
         output.raw_alert(&text);
         Exit::Wrong
@@ -85,7 +96,7 @@ fn explain(answer: &clap::Error) -> Exit {
 
 fn start(arguments: &Arguments, output: &Output) -> anyhow::Result<Exit> {
     let Arguments { common, command } = arguments;
-    refuse_useless(common, command)?;
+    refuse_useless(command)?;
     start_log(common, command)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -115,7 +126,7 @@ async fn dispatch(command: &Command, common: &Common, output: &Output) -> anyhow
         Command::Dead(command) => inspect::dead(command, common, output).await,
         Command::Export(args) => export::run(args, common, output).await,
         Command::Config(command) => configuration::run(command, common, output),
-        Command::Completions { shell } => {
+        Command::Completions { shell, .. } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "mehman", &mut script);
             output.raw(&String::from_utf8_lossy(&script));
@@ -125,11 +136,11 @@ async fn dispatch(command: &Command, common: &Common, output: &Output) -> anyhow
 }
 
 /// An option that a command has no use for would be obeyed by nobody, so it is refused.
-fn refuse_useless(common: &Common, command: &Command) -> Result<(), WrongUse> {
-    let (name, data, config) = match command {
-        Command::Sandbox(_) => ("sandbox", false, false),
-        Command::Simulate(_) => ("simulate", false, false),
-        Command::Completions { .. } => ("completions", false, false),
+fn refuse_useless(command: &Command) -> Result<(), WrongUse> {
+    let (name, useless) = match command {
+        Command::Sandbox(args) => ("sandbox", &args.useless),
+        Command::Simulate(args) => ("simulate", &args.useless),
+        Command::Completions { useless, .. } => ("completions", useless),
         Command::Crawl(_)
         | Command::Serve
         | Command::Demo(_)
@@ -146,9 +157,8 @@ fn refuse_useless(common: &Common, command: &Command) -> Result<(), WrongUse> {
         | Command::Export(_)
         | Command::Config(_) => return Ok(()),
     };
-    let options =
-        [("--data", common.data.is_some(), data), ("--config", common.config.is_some(), config)];
-    match options.into_iter().find(|(_, given, used)| *given && !used) {
+    let options = [("--data", useless.data.is_some()), ("--config", useless.config.is_some())];
+    match options.into_iter().find(|(_, given)| *given) {
         Some((option, ..)) => Err(WrongUse(format!("`{name}` has no use for {option}"))),
         None => Ok(()),
     }

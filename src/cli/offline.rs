@@ -11,18 +11,18 @@ use anyhow::Context as _;
 
 use super::failure::WrongUse;
 use crate::config::Config;
-use crate::frontier::{InMemory, facts, robots_view};
+use crate::frontier::{InMemory, facts, is_paused, robots_view};
 use crate::node;
 use crate::policy::exclusion::Exclusions;
 use crate::policy::normalise::{recognised, url_hash};
 use crate::policy::placement;
 use crate::policy::robots::RobotsState;
-use crate::policy::why::{Why, explain, stored_page};
+use crate::policy::why::{Judged, Why, explain, stored_page};
 use crate::protocol::shard::{HostDetail, HostSummary};
 use crate::protocol::{HostPhase, HostView};
-use crate::storage::{DataDir, MadeShards, ShardStore, StoreOptions};
+use crate::storage::{DataDir, DirectoryError, MadeShards, ShardStore, StoreOptions};
 use crate::types::{
-    CrawlUrl, DeadLetter, HostCounts, HostId, HostKey, HostRecord, RobotsRecord, ShardId,
+    CrawlUrl, DeadLetter, HostCounts, HostId, HostKey, HostRecord, Reason, RobotsRecord, ShardId,
     Timestamp, UrlId, UrlView,
 };
 use crate::world::{Clock, Dice, Objects, SeededDice, TokioClock};
@@ -56,7 +56,7 @@ impl Offline {
             let told = format!("the shards are in {store}, which only its daemon may open; ask it");
             return Err(WrongUse(told).into());
         }
-        let directory = DataDir::open(path)?;
+        let directory = DataDir::open(path).map_err(told)?;
         let objects = match &config.data.store {
             Some(url) => Objects::open(url)?,
             None => Objects::open_directory(&directory.shards())?,
@@ -80,15 +80,15 @@ impl Offline {
         let mut found = Vec::new();
         for shard in self.shards() {
             let store = self.store(shard).await?;
+            let above = Above::read(&store).await?;
             let mut after = None;
             loop {
                 let rows = store.hosts(after, ROWS).await?;
                 after = rows.last().map(|(id, ..)| *id);
                 let exhausted = rows.len() < ROWS;
-                let now = self.now();
                 let lines = rows
                     .into_iter()
-                    .map(|(id, record, counts)| (shard, id, self.summary(&record, counts, now)));
+                    .map(|(id, record, counts)| (shard, id, self.summary(&record, counts, &above)));
                 let lines = lines.filter(|(_, _, line)| wanted.fits(line));
                 found.extend(lines.take(max - found.len()));
                 if exhausted || found.len() == max {
@@ -113,9 +113,11 @@ impl Offline {
             let store = self.store(shard).await?;
             let row = store.host(key.id()).await?;
             let robots = store.robots(key.id()).await?;
+            let above = Above::read(&store).await?;
             self.close(store).await;
-            if let Some((record, counts)) = row {
-                return Ok(Some(self.detail(shard, &record, counts, robots.as_ref())));
+            if let Some(row) = row {
+                let line = self.summary(&row.0, row.1, &above);
+                return Ok(Some(self.detail(shard, &row, line, robots.as_ref())));
             }
         }
         Ok(None)
@@ -130,8 +132,8 @@ impl Offline {
         let store =
             self.store(placement::shard_of(host.domain(), usize::from(self.shards))).await?;
         let row = store.host(host.id()).await?.filter(|(record, _)| record.key == host);
-        let held =
-            row.and_then(|(record, counts)| self.summary(&record, counts, self.now()).reason);
+        let above = Above::read(&store).await?;
+        let held = row.and_then(|(record, counts)| self.summary(&record, counts, &above).reason);
         let form = recognised(url);
         let mut id = UrlId { host: host.id(), hash: url_hash(&form), disambiguator: 0 };
         let found = loop {
@@ -162,18 +164,19 @@ impl Offline {
             let store = self.store(shard).await?;
             seeded.extend(store.seeded_hosts().await?);
             if shard == owner {
-                let exclusions = Exclusions::new(store.exclusions().await?);
+                let above = Above::read(&store).await?;
                 let memory = InMemory {
                     now,
                     host: host.id(),
                     settings: node::host_settings(&self.config, &host),
-                    exclusion: exclusions.find(url, now).cloned(),
+                    egress: node::egress(&self.config, url),
+                    exclusion: above.exclusions.find(url, now).cloned(),
                     record: None,
                     opened_at: Timestamp::EPOCH,
                     waits_for: None,
                     leases: BTreeMap::new(),
                     domain: None,
-                    crawl: None,
+                    crawl: above.crawl,
                 };
                 found = Some(facts(&store, url, memory).await?);
             }
@@ -182,6 +185,9 @@ impl Offline {
         let facts = found.context("there is no shard that could know it")?;
         let depth = facts.view.as_ref().map_or(0, |view| view.record.depth);
         let judged = node::judged(&self.config, &seeded, url, depth)?;
+        // Data remembers its seeds, not how they were to be followed.
+        let by = format!("scope.mode {}, as configured now", self.config.scope.mode.as_str());
+        let judged = Judged { scope_by: Some(by), ..judged };
         let page = match stored_page(&facts) {
             Some((pointer, fetched_at)) => {
                 let clock = Arc::clone(&self.clock);
@@ -243,9 +249,11 @@ impl Offline {
         }
     }
 
-    /// How a host stands by its row.
-    fn summary(&self, record: &HostRecord, counts: HostCounts, now: Timestamp) -> HostSummary {
-        HostSummary::at_rest(record, counts, self.budget(record), now)
+    /// How a host stands by its row and what stands above it.
+    fn summary(&self, record: &HostRecord, counts: HostCounts, above: &Above) -> HostSummary {
+        let now = self.now();
+        let line = HostSummary::at_rest(record, counts, self.budget(record), now);
+        line.held_by(above.crawl.as_ref()).excluded(&above.exclusions, now)
     }
 
     /// Requests a day.
@@ -257,12 +265,10 @@ impl Offline {
     fn detail(
         &self,
         shard: ShardId,
-        record: &HostRecord,
-        counts: HostCounts,
+        (record, counts): &(HostRecord, HostCounts),
+        line: HostSummary,
         robots: Option<&RobotsRecord>,
     ) -> HostDetail {
-        let now = self.now();
-        let line = self.summary(record, counts, now);
         let product = self.config.identity.product.as_str();
         let robots = robots.map(|row| RobotsState::from_record(row, product)).unwrap_or_default();
         let view = HostView {
@@ -284,12 +290,27 @@ impl Offline {
         HostDetail {
             view,
             queued: counts.queued,
-            urls: counts,
+            urls: *counts,
             resident: false,
             restarts: 0,
             shard,
             address: Vec::new(),
         }
+    }
+}
+
+/// What a shard keeps that stands above its hosts.
+struct Above {
+    exclusions: Exclusions,
+    /// An operator paused the crawl.
+    crawl: Option<Reason>,
+}
+
+impl Above {
+    async fn read(store: &ShardStore) -> anyhow::Result<Self> {
+        let exclusions = Exclusions::new(store.exclusions().await?);
+        let crawl = is_paused(store).await?.then_some(Reason::Paused);
+        Ok(Self { exclusions, crawl })
     }
 }
 
@@ -316,6 +337,17 @@ fn phase_name(phase: HostPhase) -> &'static str {
         HostPhase::Parked => "parked",
         HostPhase::Idle => "idle",
     }
+}
+
+/// Why a directory cannot be read, and what would do where a process has it.
+fn told(error: DirectoryError) -> anyhow::Error {
+    if !matches!(error, DirectoryError::InUse { .. }) {
+        return error.into();
+    }
+    anyhow::anyhow!(
+        "{error}, which serves no admin interface to ask instead; `crawl` serves one with \
+         --admin-listen 127.0.0.1:0"
+    )
 }
 
 /// The shards that stand under a directory: `0` to `n - 1`.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::failure::Exit;
 use super::output::Output;
 use super::sheets;
-use super::text::{Table, counted, size, without_times};
+use super::text::{Table, count, counted, size, without_times};
 use crate::admin::Status;
 use crate::config::{Config, Output as Configured, OutputKind};
 use crate::protocol::shard::ParkedHost;
@@ -65,7 +65,7 @@ pub(super) struct Report {
     pub(super) goes_on: bool,
     /// From the start to the end.
     pub(super) took: Duration,
-    /// When it ended.
+    /// When it was looked at what waits.
     pub(super) at: Timestamp,
     /// Where what lies.
     pub(super) places: Vec<(&'static str, String)>,
@@ -133,13 +133,36 @@ impl Report {
             Ending::Done => return None,
             Ending::Waiting => self.waits(),
             Ending::PageCap => {
-                let queued = counted(self.status.urls.queued, "URL");
-                format!("{queued} left; a larger --max-pages (or `scope.max_pages`) goes on")
+                let left = self.urls_left();
+                format!("{left}; a larger --max-pages (or `scope.max_pages`) goes on")
             }
-            Ending::Interrupted => format!("{} left", counted(self.status.urls.queued, "URL")),
+            Ending::Interrupted => self.urls_left(),
         };
-        let again = self.goes_on && self.ended != Ending::PageCap;
+        let again = self.goes_on && self.ended != Ending::PageCap && !self.needs_operator();
         Some(if again { format!("{left}; run the same command again to go on") } else { left })
+    }
+
+    /// URLs that are not done and that nothing refuses.
+    fn urls_left(&self) -> String {
+        let urls = &self.status.urls;
+        let parts =
+            [(urls.queued, "queued"), (urls.pages_in_flight, "cut"), (urls.deferred, "due later")];
+        let left = counted(parts.iter().map(|(number, _)| number).sum(), "URL");
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{} {what}", count(*number)))
+            .collect();
+        match parts.len() {
+            0 | 1 => format!("{left} left"),
+            _ => format!("{left} left ({})", parts.join(", ")),
+        }
+    }
+
+    /// All that waits, waits for somebody: to run again would find the same.
+    fn needs_operator(&self) -> bool {
+        let waits = self.ended == Ending::Waiting && !self.waiting.is_empty();
+        waits && self.waiting.iter().all(|host| host.needs_operator)
     }
 
     /// Whom the crawl does not wait for.
@@ -155,6 +178,9 @@ impl Report {
             (hosts, _) => {
                 let verb = if hosts == 1 { "waits" } else { "wait" };
                 let hosts = counted(hosts, "host");
+                if self.needs_operator() {
+                    return format!("{hosts} {verb} until somebody acts on the reason, below");
+                }
                 format!("{hosts} {verb} longer than {patience}, listed below")
             }
         }
@@ -172,11 +198,11 @@ impl Report {
             writeln!(text, "{left}\n").expect("writing to a String cannot fail");
         }
         let mut table = Table::of_pairs();
-        table.pair("requests", sheets::outcomes(&status.outcomes));
+        table.pair("this run", sheets::outcomes(&status.outcomes));
         table.pair("hosts", sheets::hosts_line(status));
         table.pair("urls", sheets::urls_line(status));
         for line in sheets::left_out(status) {
-            table.pair("left out", line);
+            table.pair("outputs", line);
         }
         for (name, place) in &self.places {
             table.pair(name, place.as_str());
@@ -255,6 +281,7 @@ mod tests {
             reason: "robots.txt unreachable".into(),
             until: Some(Timestamp::from_secs(100)),
             queued: 2,
+            needs_operator: false,
         };
         Report {
             ended: Ending::Waiting,
@@ -277,10 +304,10 @@ mod tests {
 
             1 host waits longer than 1 min, listed below; run the same command again to go on
 
-            requests  ok 110 · client_error 10 (all that ended, robots.txt included)
-            hosts     3 known, 1 parked
-            urls      130 known, 4 refused by robots.txt, 1 dead
-            left out  20 pages not for ai-train (pages): content-usage 8 · noai 12
+            this run  120 requests, robots.txt included: ok 110 · client_error 10
+            hosts     3 known: 1 parked, 2 with nothing to do
+            urls      130 known: 4 refused by robots.txt or an exclusion, 1 dead, 125 done
+            outputs   20 pages left out of pages for ai-train: content-usage 8 · noai 12
             data      data
             archive   data/archive
             index     data/index
@@ -329,6 +356,22 @@ mod tests {
             let report = Report { ended, goes_on, ..queued.clone() };
             assert_eq!(report.left().as_deref(), said, "{ended:?} {goes_on}");
         }
+        queued.status.urls = UrlFigures { queued: 7, deferred: 2, ..queued.status.urls };
+        let cut = Report { ended: Ending::Interrupted, goes_on: false, ..queued.clone() };
+        assert_eq!(cut.left().as_deref(), Some("9 URLs left (7 queued, 2 due later)"));
+    }
+
+    #[test]
+    fn to_run_again_is_said_where_it_can_help() {
+        let told = "1 host waits until somebody acts on the reason, below";
+        let mut report = report();
+        report.waiting[0].needs_operator = true;
+        assert_eq!(report.left().as_deref(), Some(told));
+        let other = ParkedHost { needs_operator: false, ..report.waiting[0].clone() };
+        report.waiting.push(other);
+        let again = "2 hosts wait longer than 1 min, listed below; run the same command again to \
+                     go on";
+        assert_eq!(report.left().as_deref(), Some(again));
     }
 
     #[test]

@@ -49,7 +49,7 @@ struct Refusal {
 
 /// `seed`. Fails when any seed was refused.
 pub(super) async fn run(args: &SeedArgs, common: &Common, output: &Output) -> anyhow::Result<Exit> {
-    let client = Whereabouts::of(common, &args.remote)?.daemon()?;
+    let client = Whereabouts::of(common, &args.remote)?.daemon().await?;
     let mut sender = Sender { client: &client, output, batch: Vec::new(), tally: Tally::default() };
     for given in seeds::of_arguments(&args.urls) {
         sender.take(given).await?;

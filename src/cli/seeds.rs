@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader};
 
 use super::failure::WrongUse;
 use crate::protocol::discovery::Seed;
-use crate::types::{CrawlUrl, Reason};
+use crate::types::CrawlUrl;
 
 /// A longer line is no seed.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -70,8 +70,10 @@ impl SeedFile {
             let about = file.metadata().await?;
             Ok::<_, std::io::Error>((file, about.is_file().then_some(about.len())))
         };
-        let (file, length) =
-            open.await.with_context(|| format!("failed to open {}", path.display()))?;
+        let (file, length) = open.await.map_err(|why| {
+            let told = format!("failed to open {}", path.display());
+            anyhow::Error::new(why).context(WrongUse(told))
+        })?;
         Ok((Self::new(Box::new(BufReader::new(file))), length))
     }
 }
@@ -231,23 +233,12 @@ fn check(text: &str) -> Result<Seed, BadSeed> {
     } else {
         Seed { url: text.to_owned(), ..Seed::default() }
     };
-    CrawlUrl::parse(&seed.url).map_err(|reason| bad(with_hint(&reason, &seed.url)))?;
+    CrawlUrl::parse(&seed.url).map_err(|reason| bad(reason.to_string()))?;
     match seed.priority {
         Some(priority) if !(0.0..=1.0).contains(&priority) => {
             Err(bad(format!("its priority is {priority}, wanted from 0 to 1")))
         }
         Some(_) | None => Ok(seed),
-    }
-}
-
-/// A reason, and what was probably meant.
-fn with_hint(reason: &Reason, text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/".contains(&byte);
-    let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    let is_name = begins && !text.contains("://") && text.bytes().take(64).all(plain);
-    match CrawlUrl::parse(&format!("https://{text}")) {
-        Ok(meant) if is_name => format!("not a URL: it has no scheme; try {meant}"),
-        Ok(_) | Err(_) => reason.to_string(),
     }
 }
 

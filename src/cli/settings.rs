@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::arguments::Common;
-use crate::config::{Config, ConfigFaults};
+use crate::config::{Config, ConfigFaults, PREFIX};
 use crate::node;
 
 /// Keys of the configuration that options set, with their values as text.
@@ -43,6 +43,18 @@ pub(super) fn load_to_crawl(
     overrides: &Overrides,
 ) -> Result<Config, ConfigFaults> {
     Config::load_for(file, environment(), &options(common, overrides), &node::check)
+}
+
+/// What the configuration of a command is made from, weakest first.
+pub(super) fn sources(common: &Common) -> String {
+    let mut sources = vec!["the defaults".to_owned()];
+    sources.extend(common.config.as_ref().map(|file| format!("the file {}", file.display())));
+    let mut variables: Vec<String> =
+        environment().filter_map(|(name, _)| name.starts_with(PREFIX).then_some(name)).collect();
+    variables.sort();
+    sources.extend(variables);
+    sources.extend(common.data.is_some().then(|| "--data".to_owned()));
+    sources.join(", ")
 }
 
 fn options(common: &Common, overrides: &Overrides) -> Vec<(String, String)> {

@@ -29,6 +29,13 @@ pub(super) struct HostLine {
     pub(super) pages_today: u64,
 }
 
+impl HostLine {
+    /// When it may be asked; a host that is parked is not, whatever its clock says.
+    pub(super) fn next_request(&self) -> Option<Timestamp> {
+        self.next_allowed_at.filter(|_| self.state != "parked")
+    }
+}
+
 /// One host.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

@@ -12,8 +12,8 @@ use crate::admin::{LetterItem, RunState, Status, UrlState};
 use crate::protocol::shard::ParkedHost;
 use crate::types::{Outcome, Timestamp, span};
 
-/// How a daemon stands.
-pub(super) fn status(status: &Status, now: Timestamp) -> String {
+/// How the daemon at this place stands.
+pub(super) fn status(status: &Status, place: &str, now: Timestamp) -> String {
     let state = match status.state {
         RunState::Running => "running",
         RunState::Paused => "paused",
@@ -26,9 +26,14 @@ pub(super) fn status(status: &Status, now: Timestamp) -> String {
     for reason in &status.reasons {
         table.pair("", format!("! {reason}"));
     }
-    let (pages, bytes) = (count(status.pages), size(status.bytes));
-    table.pair("pages", format!("{pages}, {:.1} a second, {bytes}", status.pages_per_second));
-    table.pair("requests", outcomes(&status.outcomes));
+    table.pair("daemon", place);
+    let (pages, rate) = (count(status.pages), status.pages_per_second);
+    table.pair("pages", format!("{pages} in the life of its data, {rate:.1} a second now"));
+    table.pair("since the start", outcomes(&status.outcomes));
+    table.pair("", format!("{} of bodies", size(status.bytes)));
+    for line in left_out(status) {
+        table.pair("", line);
+    }
     table.pair("urls", urls_line(status));
     table.pair("hosts", hosts_line(status));
     let queues = status.queues.iter().filter(|(_, queue)| queue.waiting + queue.busy > 0);
@@ -42,11 +47,10 @@ pub(super) fn status(status: &Status, now: Timestamp) -> String {
         })
         .collect();
     table.pair("queues", if queues.is_empty() { "empty".to_owned() } else { queues.join(" · ") });
-    for line in left_out(status) {
-        table.pair("left out", line);
-    }
     table.pair("lag", format!("{:.1} s", status.lag_seconds));
-    if let Some(at) = status.next_wake {
+    // A crawl that is paused or ends asks for nothing, whatever falls due meanwhile.
+    let grants = matches!(status.state, RunState::Running | RunState::Degraded);
+    if let Some(at) = status.next_wake.filter(|_| grants) {
         table.pair("next request", relative(at, now));
     }
     let mut text = table.render();
@@ -64,9 +68,10 @@ pub(super) fn outcomes(outcomes: &BTreeMap<Outcome, u64>) -> String {
     let shown: Vec<String> =
         counts.iter().map(|(outcome, number)| format!("{outcome} {}", count(**number))).collect();
     if shown.is_empty() {
-        "none yet".to_owned()
+        "no requests yet".to_owned()
     } else {
-        format!("{} (all that ended, robots.txt included)", shown.join(" · "))
+        let all = counted(counts.iter().map(|(_, number)| **number).sum(), "request");
+        format!("{all}, robots.txt included: {}", shown.join(" · "))
     }
 }
 
@@ -77,44 +82,50 @@ pub(super) fn left_out(status: &Status) -> Vec<String> {
         let pages = counted(output.left_out.values().sum(), "page");
         let why = output.left_out.iter().map(|(why, pages)| format!("{why} {}", count(*pages)));
         let why: Vec<String> = why.collect();
-        format!("{pages} not for {} ({}): {}", output.purpose, output.name, why.join(" · "))
+        format!("{pages} left out of {} for {}: {}", output.name, output.purpose, why.join(" · "))
     });
     lines.collect()
 }
 
-/// URLs by state.
+/// URLs by state: what is named adds up to the known ones.
 pub(super) fn urls_line(status: &Status) -> String {
     let urls = &status.urls;
     let parts = [
-        (urls.known, "known"),
         (urls.queued, "queued"),
-        (urls.in_flight, "in flight"),
+        (urls.pages_in_flight, "in flight"),
         (urls.deferred, "due later"),
-        (urls.sleeping, "refused by robots.txt"),
+        (urls.sleeping, "refused by robots.txt or an exclusion"),
         (urls.dead, "dead"),
     ];
-    listed(&parts)
+    summed(urls.known, &parts, "done")
 }
 
-/// Hosts by state.
+/// Hosts by state, likewise.
 pub(super) fn hosts_line(status: &Status) -> String {
     let hosts = &status.hosts;
     let parts = [
-        (hosts.known, "known"),
+        (hosts.in_flight, "in flight"),
         (hosts.ready, "ready"),
         (hosts.waiting, "waiting"),
         (hosts.parked, "parked"),
-        (hosts.resident, "in memory"),
     ];
-    listed(&parts)
+    summed(hosts.known, &parts, "with nothing to do")
 }
 
-/// The first part always, the others where there are any.
-fn listed(parts: &[(u64, &str)]) -> String {
-    let shown = parts.iter().enumerate().filter(|(at, (number, _))| *at == 0 || *number > 0);
+/// How many there are, and the parts of which there are any; what is in none of them comes last.
+fn summed(known: u64, parts: &[(u64, &str)], rest: &str) -> String {
+    let others = known.saturating_sub(parts.iter().map(|(number, _)| number).sum());
+    let others = [(others, rest)];
+    let parts = parts.iter().chain(&others);
+    let parts = parts.filter(|(number, _)| *number > 0);
     let shown: Vec<String> =
-        shown.map(|(_, (number, what))| format!("{} {what}", count(*number))).collect();
-    shown.join(", ")
+        parts.map(|(number, what)| format!("{} {what}", count(*number))).collect();
+    let known = count(known);
+    if shown.is_empty() {
+        format!("{known} known")
+    } else {
+        format!("{known} known: {}", shown.join(", "))
+    }
 }
 
 /// Hosts that wait for long, with reason and time.
@@ -153,7 +164,7 @@ pub(super) fn hosts(items: &[Value], now: Timestamp) -> Result<String> {
     // Those that do something, or would, before the many that have nothing to do.
     hosts.sort_by_key(|host| host.state == "idle");
     for host in hosts {
-        let next = host.next_allowed_at.map_or_else(|| "-".to_owned(), |at| relative(at, now));
+        let next = host.next_request().map_or_else(|| "-".to_owned(), |at| relative(at, now));
         let (queued, today) = (count(host.queued), count(host.pages_today));
         table.row([
             host.host_key,
@@ -177,8 +188,11 @@ pub(super) fn host(found: &Value, now: Timestamp) -> Result<String> {
     if let Some(reason) = &line.reason {
         table.pair("reason", reason.as_str());
     }
-    if let Some(at) = line.next_allowed_at {
-        table.pair("next request", moment(at, now));
+    match (line.next_request(), line.next_allowed_at) {
+        (Some(at), _) => table.pair("next request", moment(at, now)),
+        // Its clock runs on, and is not what it waits for.
+        (None, Some(at)) if at > now => table.pair("not before", moment(at, now)),
+        (None, _) => {}
     }
     let set_by = host.delay_set_by.replace('_', " ");
     table.pair("delay", format!("{}, set by {set_by}", seconds(host.delay_seconds)));
@@ -186,14 +200,15 @@ pub(super) fn host(found: &Value, now: Timestamp) -> Result<String> {
     table.pair("requests today", today);
     let urls = &host.urls;
     let parts = [
-        (urls.known, "known"),
-        (urls.queued, "queued"),
-        (line.in_flight, "in flight"),
+        (urls.queued, "queued or in flight"),
         (urls.deferred, "due later"),
-        (urls.sleeping, "refused by robots.txt"),
+        (urls.sleeping, "refused by robots.txt or an exclusion"),
         (urls.dead, "dead"),
     ];
-    table.pair("urls", listed(&parts));
+    table.pair("urls", summed(urls.known, &parts, "done"));
+    if line.in_flight > 0 {
+        table.pair("in flight", counted(line.in_flight, "request"));
+    }
     table.pair("robots.txt", robots(&host, now));
     for sitemap in &host.robots.sitemaps {
         table.pair("sitemap", sitemap.as_str());
@@ -232,7 +247,11 @@ fn robots(host: &HostSheet, now: Timestamp) -> String {
         text.push_str(&format!(", asked {}", relative(at, now)));
     }
     if let Some(at) = robots.expires_at {
-        text.push_str(&format!(", again {}", relative(at, now)));
+        // A host whose clock runs is asked for nothing, its robots.txt included.
+        match at.max(host.line.next_allowed_at.unwrap_or(at)) {
+            at if at > now => text.push_str(&format!(", again {}", relative(at, now))),
+            _ => text.push_str(", again before its next page"),
+        }
     }
     text
 }

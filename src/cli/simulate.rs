@@ -81,6 +81,7 @@ fn violated(report: &SimulationReport, command: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::arguments::Useless;
     use crate::cli::output::Form;
     use crate::cli::output::capture::output;
     use crate::simulation::Fault;
@@ -88,7 +89,9 @@ mod tests {
     #[tokio::test]
     async fn a_run_is_one_line() {
         let lost = WantedFaults::One(Fault::Lost);
-        let args = SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults: vec![lost] };
+        let faults = vec![lost];
+        let useless = Useless::default();
+        let args = SimulateArgs { seed: 4, seeds: None, hours: 1, hosts: 3, faults, useless };
         let (output, results, notes) = output(Form::Text);
         assert_eq!(run(&args, &output).await.unwrap(), Exit::Done);
         let text = results.text();

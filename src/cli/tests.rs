@@ -13,6 +13,7 @@ use super::{dispatch, exit_of, told};
 use crate::cli::failure::Exit;
 
 /// What a command printed and how it ended.
+#[derive(Debug)]
 struct Ended {
     exit: Exit,
     results: String,

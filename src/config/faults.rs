@@ -38,6 +38,18 @@ impl Origin {
     }
 }
 
+impl Origin {
+    /// By what faults are put in order: the file, variables, options, and what nobody set.
+    fn place(&self) -> (u8, usize, usize) {
+        match self {
+            Self::File { line, column, .. } => (0, *line, *column),
+            Self::Environment(_) => (1, 0, 0),
+            Self::Flag => (2, 0, 0),
+            Self::Default => (3, 0, 0),
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,7 +120,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All faults of a configuration, in the order of its keys; never empty.
+/// All faults of a configuration, in the order of their places: lines, variables, options; never
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", listed(.faults))]
 pub struct ConfigFaults {
@@ -150,14 +163,14 @@ pub(super) struct Faults {
 impl Faults {
     /// Adds a fault.
     pub(super) fn push(&mut self, fault: Fault) {
-        self.found.push(fault);
+        self.found.push(Fault { problem: in_one_line(&fault.problem), ..fault });
     }
 
     /// Adds a fault of the file as a whole; what it would have said is unknown, so checks of keys
     /// against each other would only mislead.
     pub(super) fn push_unreadable(&mut self, fault: Fault) {
         self.unreadable = true;
-        self.found.push(fault);
+        self.push(fault);
     }
 
     /// Whether the key holds what was asked for, so that it can be checked against others.
@@ -169,7 +182,14 @@ impl Faults {
     }
 
     /// The faults, if there are any.
-    pub(super) fn into_result(self) -> Result<(), ConfigFaults> {
+    pub(super) fn into_result(mut self) -> Result<(), ConfigFaults> {
+        self.found.sort_by_key(|fault| fault.origin.place());
         ConfigFaults::refuse(self.found)
     }
+}
+
+/// Libraries draw pictures of what is wrong; a fault is a line of a list.
+fn in_one_line(problem: &str) -> String {
+    let lines = problem.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }

@@ -35,6 +35,7 @@ pub use keys::Key;
 pub use limits::{Limits, LongUnreachable, Retry, Robots};
 pub use output::{Archive, ArchiveFormat, Extract, Output, OutputKind, Parse, Purpose};
 pub use politeness::{Allowance, DomainName, HostPattern, HostPoliteness, Politeness};
+pub(crate) use raw::PREFIX;
 pub use recrawl::{Recrawl, RecrawlClass};
 pub use scope::{Scope, ScopeMode, Traps};
 pub use show::Secrets;

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::faults::{Fault, Faults, Origin};
 
 /// What every environment variable of the configuration begins with.
-pub(super) const PREFIX: &str = "MEHMAN__";
+pub(crate) const PREFIX: &str = "MEHMAN__";
 
 /// A value and where it was set.
 #[derive(Clone, Debug)]

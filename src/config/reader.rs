@@ -81,7 +81,8 @@ impl<'n, 'f> Reader<'n, 'f> {
             let bare = without_indices(&path);
             let nearest = nearest_key(&bare, keys.iter().map(|key| key.path.as_str()));
             self.faults.push(Fault {
-                found: Some(node.show()),
+                // Nobody knows what it is: it may be the slip of a key that holds a secret.
+                found: None,
                 origin: node.origin.clone(),
                 problem: "unknown key".to_owned(),
                 remedy: nearest.map_or_else(

@@ -303,7 +303,8 @@ impl DiscoveryState {
     /// B1: as a link or seed would be judged, kind and rel aside.
     fn judge(&self, url: &CrawlUrl, depth: u16) -> Judged {
         let traps = self.settings.borrow().traps;
-        Judged { scope: self.scope.judge(url, depth).err(), trap: trap(url, &traps) }
+        let scope = self.scope.judge(url, depth).err();
+        Judged { scope, trap: trap(url, &traps), scope_by: None }
     }
 
     fn observe(&self) -> DiscoveryView {

@@ -14,7 +14,7 @@ pub use addresses::{AddressActor, AddressArgs};
 pub use host::{HostActor, robots_view};
 pub use registry::{RegistryActor, RegistryArgs};
 pub use settings::{FrontierSettings, HostPolicy, SharedQuota};
-pub use shard::{InMemory, ShardActor, ShardArgs, facts};
+pub use shard::{InMemory, ShardActor, ShardArgs, facts, is_paused};
 
 #[cfg(test)]
 mod testing;

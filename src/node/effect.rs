@@ -19,7 +19,16 @@ pub fn without_effect(config: &Config) -> Vec<String> {
     if recrawl.enabled && !recrawl.classes.is_empty() {
         tell("recrawl.class", class);
     }
+    let politeness = config.politeness.for_everyone();
+    let usual = Config::default().politeness.for_everyone().max_delay;
+    if politeness.max_delay < politeness.min_delay && politeness.max_delay != usual {
+        tell("politeness.max_delay", "`politeness.min_delay` is longer, and is what counts");
+    }
     for (at, allowance) in config.politeness.allowances.iter().enumerate() {
+        if allowance.max_delay.is_some_and(|max| allowance.min_delay.is_some_and(|min| max < min)) {
+            let why = "its `min_delay` is longer, and is what counts";
+            tell(&format!("politeness.allowance[{at}].max_delay"), why);
+        }
         for key in shared(allowance) {
             tell(&format!("politeness.allowance[{at}].{key}"), all);
         }
@@ -48,13 +57,21 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_told_and_nothing_else() {
         assert!(without_effect(&Config::default()).is_empty());
+        let slow = Config::from_toml("politeness.min_delay = \"2m\"", "test").unwrap();
+        assert!(without_effect(&slow).is_empty());
         let text = "[recrawl]\nmin_interval = \"2d\"\n[[recrawl.class]]\nname = \"news\"\n\
                     match = \"domain:a.org\"\n[[politeness.allowance]]\nhost = \"a.org\"\n\
-                    min_delay = \"5s\"\nhost_max_urls = 5\n";
+                    min_delay = \"5s\"\nmax_delay = \"4s\"\nhost_max_urls = 5\n\
+                    [politeness]\nmin_delay = \"9s\"\nmax_delay = \"8s\"\n";
         let told = without_effect(&Config::from_toml(text, "test").unwrap());
         let keys: Vec<_> = told.iter().filter_map(|line| line.split('`').nth(1)).collect();
-        let expected =
-            ["recrawl.min_interval", "recrawl.class", "politeness.allowance[0].host_max_urls"];
+        let expected = [
+            "recrawl.min_interval",
+            "recrawl.class",
+            "politeness.max_delay",
+            "politeness.allowance[0].max_delay",
+            "politeness.allowance[0].host_max_urls",
+        ];
         assert_eq!(keys, expected);
     }
 }

@@ -9,7 +9,7 @@ use ractor::ActorRef;
 
 use super::plan::Plan;
 use super::progress::{look, within};
-use crate::admin::{ListedExclusion, PurgeStanding, Refused};
+use crate::admin::{ListedExclusion, PurgeStanding, Refused, WithPurge};
 use crate::policy::exclusion::{Exclusions, PURGES_MAX};
 use crate::protocol::{Answer, PurgeMsg, ShardMsg, ask};
 use crate::types::{ExclusionRecord, PurgeRecord};
@@ -52,8 +52,9 @@ pub(super) async fn gather(plan: &Plan, shards: &[ActorRef<ShardMsg>]) {
     plan.change_exclusions(|_| exclusions);
 }
 
-/// In force at once: exchanges are cut, nothing is granted. Answered when durable everywhere, with
-/// the order to remove what is stored, if that is wanted.
+/// In force at once: exchanges are cut, nothing is granted. Answered with the exclusion as it
+/// counts when it is durable everywhere, and with the order to remove what is stored, if that is
+/// wanted.
 ///
 /// # Errors
 /// It would end before its purge has; or which shards did not answer: the exclusion is in force all
@@ -62,8 +63,9 @@ pub(super) async fn exclude(
     plan: &Plan,
     record: ExclusionRecord,
     purge: bool,
-) -> Result<Option<PurgeRecord>, Refused> {
+) -> Result<WithPurge, Refused> {
     let before = Arc::clone(&plan.exclusions().borrow());
+    let record = before.renewed(record, plan.world.clock.now());
     let known = before.purge(&record.id);
     let undone = known.filter(|order| order.done_at.is_none());
     if undone.is_some() && record.until.is_some() {
@@ -96,7 +98,7 @@ pub(super) async fn exclude(
             purge.send_message(PurgeMsg::Look).ok();
         }
     }
-    Ok(order.or(known.cloned()))
+    Ok((record, order.or(known.cloned())))
 }
 
 /// The exclusion is gone; `None` where there is none.

@@ -51,7 +51,7 @@ pub use frontier::FrontierAlone;
 pub use orders::Reloader;
 pub(crate) use plan::Taps;
 pub use progress::Progress;
-pub use why::{host_settings, judged, page_reader};
+pub use why::{egress, host_settings, judged, page_reader};
 
 /// Orders of the admin interface that wait.
 const ORDERS_MAX: usize = 16;

@@ -11,16 +11,22 @@ use super::settings;
 use crate::admin::PageReader;
 use crate::archive::ArchiveReader;
 use crate::config::Config;
+use crate::policy::address::literal;
 use crate::policy::host::HostSettings;
 use crate::policy::scope::Scope;
 use crate::policy::traps::trap;
 use crate::policy::why::Judged;
-use crate::types::{CrawlUrl, HostKey};
+use crate::types::{CrawlUrl, HostKey, Reason};
 use crate::world::{Clock, DirectorySpool};
 
 /// The policy for one host.
 pub fn host_settings(config: &Config, host: &HostKey) -> Arc<HostSettings> {
     settings::host_policy(config)(host)
+}
+
+/// H4: why the address in a URL may not be connected to, where one is and it may not.
+pub fn egress(config: &Config, url: &CrawlUrl) -> Option<Reason> {
+    literal(url).and_then(|address| settings::egress(config)(address).err())
 }
 
 /// The stored pages of a data directory.
@@ -55,5 +61,9 @@ pub fn judged(
     let roots = seeded.iter().filter_map(|host| CrawlUrl::parse(&format!("{host}/")).ok());
     let roots: Vec<CrawlUrl> = roots.collect();
     let scope = Scope::new(settings.scope, &roots);
-    Ok(Judged { scope: scope.judge(url, depth).err(), trap: trap(url, &settings.traps) })
+    Ok(Judged {
+        scope: scope.judge(url, depth).err(),
+        trap: trap(url, &settings.traps),
+        scope_by: None,
+    })
 }

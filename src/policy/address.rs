@@ -7,7 +7,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::types::Reason;
+use url::Host;
+
+use crate::types::{CrawlUrl, Reason};
 
 /// Whether `address` may be connected to. `allowed` says which special-purpose addresses the
 /// configuration opens (`fetch.allow_networks`); it is asked for the address as written and, where
@@ -27,6 +29,15 @@ pub fn may_connect(address: IpAddr, allowed: impl Fn(IpAddr) -> bool) -> Result<
         return Ok(());
     }
     Err(Reason::EgressRefused { address: format!("{address} ({range})") })
+}
+
+/// The address that a URL names where others name a host.
+pub fn literal(url: &CrawlUrl) -> Option<IpAddr> {
+    match url.as_url().host()? {
+        Host::Ipv4(address) => Some(IpAddr::V4(address)),
+        Host::Ipv6(address) => Some(IpAddr::V6(address)),
+        Host::Domain(_) => None,
+    }
 }
 
 /// What an address that is not public lies in; `None` for a public one.

@@ -149,6 +149,14 @@ impl Exclusions {
         all
     }
 
+    /// E-1: as it counts when it is made: without words of its own it keeps those that the same
+    /// rule has in force.
+    #[must_use]
+    pub fn renewed(&self, record: ExclusionRecord, now: Timestamp) -> ExclusionRecord {
+        let before = self.counts(&record.id, now).and_then(|before| before.reason.clone());
+        ExclusionRecord { reason: record.reason.clone().or(before), ..record }
+    }
+
     /// Without this one. An order that went with it stays.
     #[must_use]
     pub fn without(&self, id: &str) -> Self {

@@ -22,6 +22,9 @@ use crate::types::{CrawlUrl, HostKey, Reason};
 /// Bytes the automaton of all regular expressions may take.
 const REGEX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Columns before an expression in what the library says of it.
+const CARET_INDENT: usize = 4;
+
 /// `scope.mode`: what the seeds take in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -97,7 +100,9 @@ impl ScopeRule {
             "host" => Ok(Self::Host(host_of(value, true)?)),
             "regex" => match regex::Regex::new(value) {
                 Ok(_) => Ok(Self::Regex(value.to_owned())),
-                Err(why) => Err(format!("`{value}` is not a regular expression: {why}")),
+                Err(why) => {
+                    Err(format!("`{value}` is not a regular expression: {}", regex_fault(&why)))
+                }
             },
             _ => Err(format!("`{text}` begins with none of surt:, domain:, host: and regex:")),
         }
@@ -112,6 +117,19 @@ impl fmt::Display for ScopeRule {
             Self::Host(name) => write!(f, "host:{name}"),
             Self::Regex(pattern) => write!(f, "regex:{pattern}"),
         }
+    }
+}
+
+/// What is wrong with a regular expression, in one line: the library draws a caret below it.
+fn regex_fault(why: &regex::Error) -> String {
+    let told = why.to_string();
+    let cause = told.lines().rev().find_map(|line| line.strip_prefix("error: "));
+    let is_caret = |line: &&str| line.contains('^') && line.trim().bytes().all(|byte| byte == b'^');
+    let caret = told.lines().find(is_caret).and_then(|line| line.chars().position(|c| c == '^'));
+    match (cause, caret.and_then(|at| at.checked_sub(CARET_INDENT))) {
+        (Some(cause), Some(at)) => format!("{cause}, at its character {}", at + 1),
+        (Some(cause), None) => cause.to_owned(),
+        (None, _) => told,
     }
 }
 

@@ -8,6 +8,7 @@
 //!   behind each (`com,example,www,)/Path/`), so that a rule can end between labels.
 
 use std::fmt::Write as _;
+use std::net::Ipv4Addr;
 
 use url::{Host, Url};
 
@@ -87,10 +88,15 @@ pub fn parse_prefix(text: &str) -> Result<String, String> {
         Some((host, path)) => (host, Some(path)),
         None => (bare, None),
     };
+    let wrong = |why: &str| {
+        let example = "`com,example,` or `com,example)/a`";
+        Err(format!("`{text}` is not a SURT prefix such as {example}{why}"))
+    };
     if host.is_empty() || host.contains(['/', '(', ' ']) {
-        return Err(format!(
-            "`{text}` is not a SURT prefix such as `com,example,` or `com,example)/a`"
-        ));
+        return wrong("");
+    }
+    if path.is_some_and(|path| !(path.is_empty() || path.starts_with('/'))) {
+        return wrong(": behind `)` comes a path, which begins with `/`");
     }
     let is_address = host.starts_with('[');
     let (name, port) = match host.rsplit_once(':') {
@@ -98,6 +104,19 @@ pub fn parse_prefix(text: &str) -> Result<String, String> {
         _ => (host, None),
     };
     let mut prefix = name.trim_end_matches(',').to_ascii_lowercase();
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return wrong(": behind `:` comes the number of a port");
+    }
+    let is_ip = is_address || prefix.parse::<Ipv4Addr>().is_ok();
+    if prefix.is_empty() || prefix.starts_with(',') || (!is_ip && prefix.contains('.')) {
+        return wrong(": the labels of a name come in reverse order, with commas between them");
+    }
+    let whole = path.is_some() || port.is_some() || is_ip || prefix.contains(',');
+    if !whole && !psl::suffix(prefix.as_bytes()).is_some_and(|suffix| suffix.is_known()) {
+        let why =
+            format!("; no name is known to end in `{prefix}`, so `domain:{prefix}` is meant?");
+        return wrong(&why);
+    }
     prefix.push(',');
     if let Some(port) = port {
         prefix.push(':');

@@ -95,6 +95,8 @@ pub struct Judged {
     pub scope: Option<Reason>,
     /// Why its form looks like a trap.
     pub trap: Option<Reason>,
+    /// What the scope was taken from, where that need not be what the crawl follows.
+    pub scope_by: Option<String>,
 }
 
 /// What its shard knows.
@@ -106,6 +108,10 @@ pub struct Facts {
     pub exclusion: Option<ExclusionRecord>,
     /// What robots.txt says now.
     pub robots: Decision,
+    /// R2: that robots.txt cannot be had, also when it is to be asked for again.
+    pub unreachable: Option<Reason>,
+    /// H4: that the address in the URL may not be connected to.
+    pub egress: Option<Reason>,
     /// The line of robots.txt that allows it, as written.
     pub allowed_by: Option<String>,
     /// The URL and its last visit, where it is known.
@@ -206,16 +212,19 @@ fn verdict(judged: &Judged, facts: &Facts) -> Decided {
     let refused = refusal(facts);
     let Some(visit) = &view.visit else { return of_queued(facts, refused) };
     let due = visit.next_fetch_at;
+    let stopped = stopped(facts).map(|(_, reason)| reason);
     let again = due.filter(|at| *at > facts.now).or_else(|| expected(facts));
+    let again = again.filter(|_| stopped.is_none());
     match (visit.status, refused) {
         (UrlStatus::Dead, _) => (Verdict::Dead, said(visit, "given up"), None),
         (UrlStatus::Fetched | UrlStatus::Gone, refused) => {
-            (Verdict::Fetched, fetched(visit), again.filter(|_| refused.is_none()))
+            let told = with_stop(fetched(visit), stopped);
+            (Verdict::Fetched, told, again.filter(|_| refused.is_none()))
         }
         (UrlStatus::Sleeping, Some(refused)) => (Verdict::Refused, refused.to_string(), None),
         (UrlStatus::Sleeping, None) => (Verdict::Refused, said(visit, "refused"), None),
         (UrlStatus::Retrying, None) if due.is_some_and(|at| at > facts.now) => {
-            (Verdict::Waiting, retried(visit), again)
+            (Verdict::Waiting, with_stop(retried(visit), stopped), again)
         }
         (UrlStatus::Retrying | UrlStatus::Queued, refused) => of_queued(facts, refused),
     }
@@ -227,7 +236,8 @@ fn of_unknown(judged: &Judged, facts: &Facts) -> Decided {
         Some(reason) => (Verdict::Refused, reason.to_string(), None),
         None => {
             let told = "nothing has named it so far; it belongs to the crawl and would be taken";
-            (Verdict::Unknown, told.to_owned(), None)
+            let stopped = stopped(facts).map(|(_, reason)| reason);
+            (Verdict::Unknown, with_stop(told.to_owned(), stopped), None)
         }
     }
 }
@@ -235,10 +245,11 @@ fn of_unknown(judged: &Judged, facts: &Facts) -> Decided {
 /// What refuses a URL whether it is known or not.
 fn refusal(facts: &Facts) -> Option<Reason> {
     let excluded = facts.exclusion.as_ref().map(exclusion::reason);
-    excluded.or_else(|| match &facts.robots {
+    let robots = match &facts.robots {
         Decision::Refuse(reason) => Some(reason.clone()),
         Decision::Allow { .. } | Decision::NeedsFetch | Decision::Wait { .. } => None,
-    })
+    };
+    excluded.or(robots).or_else(|| facts.egress.clone())
 }
 
 fn of_queued(facts: &Facts, refused: Option<Reason>) -> Decided {
@@ -261,17 +272,37 @@ fn of_queued(facts: &Facts, refused: Option<Reason>) -> Decided {
 
 /// What holds a queued URL beside its host's own clock and queue.
 fn hold(facts: &Facts) -> Option<Reason> {
-    let host = facts.host.as_ref();
-    let stopped = host.and_then(|host| host.record.stopped());
-    let asked = host.and_then(|host| host.record.site_wait_until);
+    let asked = facts.host.as_ref().and_then(|host| host.record.site_wait_until);
     let asked = asked.filter(|until| *until > facts.now);
-    let robots = match &facts.robots {
-        Decision::Wait { reason, .. } => Some(reason.clone()),
-        Decision::Allow { .. } | Decision::Refuse(_) | Decision::NeedsFetch => None,
-    };
-    let own = facts.crawl.clone().or(stopped);
     let asked = asked.map(|until| Reason::SiteAskedToWait { until });
-    own.or(asked).or(robots).or_else(|| hindrance(facts)).or_else(|| budget(facts))
+    let stopped = stopped(facts).map(|(_, reason)| reason);
+    let own = stopped.or_else(|| facts.crawl.clone());
+    // What a site asks for with a robots.txt that it does not give has that as its cause.
+    own.or_else(|| no_robots(facts))
+        .or(asked)
+        .or_else(|| hindrance(facts))
+        .or_else(|| budget(facts))
+}
+
+/// What has stopped the crawl or the host until somebody says otherwise, and which of the two.
+fn stopped(facts: &Facts) -> Option<(&'static str, Reason)> {
+    let crawl = facts.crawl.clone().filter(|reason| !is_cap(reason));
+    let host = || facts.host.as_ref().and_then(|host| host.record.stopped());
+    crawl.map(|reason| ("the crawl", reason)).or_else(|| Some(("the host", host()?)))
+}
+
+/// A cap on the crawl is used up.
+fn is_cap(reason: &Reason) -> bool {
+    matches!(reason, Reason::PageCap { .. } | Reason::DailyBudget { .. })
+}
+
+/// R2: everything waits for a robots.txt that was asked for and did not come.
+fn no_robots(facts: &Facts) -> Option<Reason> {
+    match &facts.robots {
+        Decision::Wait { reason, .. } => Some(reason.clone()),
+        Decision::NeedsFetch => facts.unreachable.clone(),
+        Decision::Allow { .. } | Decision::Refuse(_) => None,
+    }
 }
 
 /// Why robots.txt could not be asked for, though nothing is known to be wrong with the site.
@@ -330,6 +361,14 @@ fn expected(facts: &Facts) -> Option<Timestamp> {
 }
 
 // Phrases.
+
+/// What is told of a URL that is not waiting, and that nothing is asked now.
+fn with_stop(told: String, stopped: Option<Reason>) -> String {
+    match stopped {
+        Some(reason) => format!("{told}; nothing is asked now: {reason}"),
+        None => told,
+    }
+}
 
 fn before(place: Place) -> String {
     match place {

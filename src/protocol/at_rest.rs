@@ -2,6 +2,7 @@
 
 use super::HostPhase;
 use super::shard::HostSummary;
+use crate::policy::exclusion::{self, Exclusions};
 use crate::types::{HostCounts, HostRecord, Reason, Timestamp};
 
 impl HostSummary {
@@ -17,6 +18,34 @@ impl HostSummary {
             in_flight: 0,
             queued: counts.queued,
             pages_today: record.requests_on(now.day()),
+        }
+    }
+}
+
+impl HostSummary {
+    /// What holds the whole crawl holds every host that has something to do and is not stopped
+    /// itself; what has no end of its own parks it.
+    #[must_use]
+    pub fn held_by(self, crawl: Option<&Reason>) -> Self {
+        let waits = self.queued > 0 && matches!(self.state, HostPhase::Ready | HostPhase::Waiting);
+        let Some(held) = crawl.filter(|_| waits) else { return self };
+        let until = held.until();
+        if until.is_some() && until <= self.next_allowed_at {
+            return self;
+        }
+        let state = if until.is_some() { HostPhase::Waiting } else { HostPhase::Parked };
+        let next_allowed_at = self.next_allowed_at.max(until);
+        Self { state, reason: Some(held.to_string()), next_allowed_at, ..self }
+    }
+
+    /// R5: a host that is excluded whole waits for nothing else, also where nothing is queued: what
+    /// is found is refused.
+    #[must_use]
+    pub fn excluded(self, exclusions: &Exclusions, now: Timestamp) -> Self {
+        let shut = exclusions.whole_host(&self.host_key, now).map(exclusion::reason);
+        match shut.filter(|_| self.state != HostPhase::InFlight) {
+            Some(shut) => Self { state: HostPhase::Parked, reason: Some(shut.to_string()), ..self },
+            None => self,
         }
     }
 }
@@ -48,112 +77,21 @@ fn standing(
 /// What keeps it from being asked now, if anything does: the last to end, as its actor says it.
 pub fn longest_wait(record: &HostRecord, budget: u64, now: Timestamp) -> Option<Reason> {
     let until = next_request(record, budget).filter(|until| *until > now)?;
-    if let Some(hindrance) = record.hindered.as_ref().filter(|one| one.retry_at == until) {
+    if until > record.rests_until() {
+        return Some(Reason::DailyBudget { max: budget, until });
+    }
+    // Whatever clock its refusals have set, what is waited for is a robots.txt.
+    let robots = |reason: &Reason| matches!(reason, Reason::RobotsUnreachable { .. });
+    let hindered = record.hindered.as_ref();
+    let decides = hindered.filter(|one| one.retry_at == until || robots(&one.reason));
+    if let Some(hindrance) = decides {
         return Some(hindrance.reason.clone());
     }
     if record.site_wait_until == Some(until) {
         return Some(Reason::SiteAskedToWait { until });
     }
-    if record.next_allowed_at == until {
-        return Some(Reason::HostClock { until, set_by: record.set_by });
-    }
-    Some(Reason::DailyBudget { max: budget, until })
+    Some(Reason::HostClock { until, set_by: record.set_by })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::{DelaySource, Hindrance, HostKey};
-
-    fn now() -> Timestamp {
-        Timestamp::from_secs(1_800_000_000)
-    }
-
-    fn later(seconds: i64) -> Timestamp {
-        Timestamp::from_secs(1_800_000_000 + seconds)
-    }
-
-    fn hindered(record: &mut HostRecord, reason: Reason, at: i64) {
-        let hindrance = Hindrance { retry_at: later(at), tries: 1, reason };
-        record.hindered = Some(Box::new(hindrance));
-    }
-
-    fn unreachable() -> Reason {
-        Reason::RobotsUnreachable { since: now(), why: "status 503".to_owned() }
-    }
-
-    fn used_up(record: &mut HostRecord) {
-        (record.next_allowed_at, record.budget_day) = (now(), now().day());
-        record.requests_today = 100;
-    }
-
-    /// A name, what happened to a new host, its state, its next time in seconds, its reason.
-    struct Case(&'static str, fn(&mut HostRecord), HostPhase, Option<i64>, Option<Reason>);
-
-    #[test]
-    fn a_host_at_rest_says_what_holds_it_longest() {
-        use HostPhase::{Parked, Ready, Waiting};
-        let clock = Reason::HostClock { until: later(60), set_by: DelaySource::MinDelay };
-        let asked = Reason::SiteAskedToWait { until: later(90) };
-        let midnight = now().next_day();
-        let budget = Reason::DailyBudget { max: 100, until: midnight };
-        let rest = i64::try_from(midnight.since(now()).as_secs()).unwrap();
-        let dead = Reason::HostParked { failures: 3 };
-        let cases = [
-            Case("never asked", |_| {}, Ready, None, None),
-            Case("its time has come", |r| r.next_allowed_at = later(-1), Ready, Some(-1), None),
-            Case("its clock", |r| r.next_allowed_at = later(60), Waiting, Some(60), Some(clock)),
-            Case(
-                "asked to wait",
-                |r| (r.next_allowed_at, r.site_wait_until) = (later(60), Some(later(90))),
-                Waiting,
-                Some(90),
-                Some(asked),
-            ),
-            Case(
-                "our side",
-                |r| hindered(r, Reason::WorkerDied, 60),
-                Waiting,
-                Some(60),
-                Some(Reason::WorkerDied),
-            ),
-            Case(
-                "no robots.txt",
-                |r| hindered(r, unreachable(), 60),
-                Waiting,
-                Some(60),
-                Some(unreachable()),
-            ),
-            Case("robots.txt is due", |r| hindered(r, unreachable(), -5), Ready, Some(-5), None),
-            Case("budget", used_up, Waiting, Some(rest), Some(budget)),
-            Case("paused", |r| r.overrides.paused = true, Parked, None, Some(Reason::Paused)),
-            Case(
-                "failed and paused",
-                |r| {
-                    r.overrides.paused = true;
-                    r.parked = Some(Reason::HostParked { failures: 3 });
-                },
-                Parked,
-                None,
-                Some(dead),
-            ),
-        ];
-        let counts = HostCounts { queued: 1, ..HostCounts::default() };
-        for Case(name, change, state, next, reason) in cases {
-            let mut record = HostRecord::new(HostKey::parse("https://a.test").unwrap());
-            change(&mut record);
-            let told = HostSummary::at_rest(&record, counts, 100, now());
-            let reason = reason.map(|reason| reason.to_string());
-            let wanted = (state, next.map(later), reason);
-            assert_eq!((told.state, told.next_allowed_at, told.reason), wanted, "{name}");
-        }
-    }
-
-    #[test]
-    fn yesterdays_requests_are_not_todays_and_nothing_queued_is_idle() {
-        let mut record = HostRecord::new(HostKey::parse("https://a.test").unwrap());
-        (record.budget_day, record.requests_today) = (now().day() - 1, 7);
-        let told = HostSummary::at_rest(&record, HostCounts::default(), 100, now());
-        assert_eq!((told.state, told.pages_today, told.reason), (HostPhase::Idle, 0, None));
-    }
-}
+mod tests;

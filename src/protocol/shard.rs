@@ -439,6 +439,8 @@ pub struct ShardView {
     pub hosts_waiting: u32,
     /// Hosts parked.
     pub hosts_parked: u32,
+    /// Hosts with a request in flight that are not parked.
+    pub hosts_in_flight: u32,
     /// Exchanges ended other than robots.txt.
     pub pages: u64,
     /// All exchanges ended, by outcome.
@@ -489,4 +491,7 @@ pub struct ParkedHost {
     pub until: Option<Timestamp>,
     /// URLs it has queued.
     pub queued: u64,
+    /// It waits until an operator does something, however long that takes.
+    #[serde(default)]
+    pub needs_operator: bool,
 }

@@ -106,6 +106,12 @@ impl DataDir {
         check(path).map(drop)
     }
 
+    /// Whether a process has it open.
+    pub fn is_in_use(path: &Path) -> bool {
+        let lock = File::open(path.join(LOCK_FILE));
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
     /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
@@ -286,12 +292,16 @@ mod tests {
     #[test]
     fn a_directory_in_use_says_by_whom() {
         let root = tempfile::tempdir().unwrap();
-        let _held = DataDir::open(root.path()).unwrap();
+        let held = DataDir::open(root.path()).unwrap();
         let before = contents(root.path());
+        assert!(DataDir::is_in_use(root.path()));
         let error = DataDir::open(root.path()).unwrap_err();
         let expected = format!("in use by another process (pid {})", std::process::id());
         assert!(error.to_string().ends_with(&expected), "{error}");
         assert_eq!(contents(root.path()), before);
+        drop(held);
+        assert!(!DataDir::is_in_use(root.path()));
+        assert!(!DataDir::is_in_use(&root.path().join("none")));
     }
 
     #[test]

@@ -249,6 +249,17 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it ends only when an operator does something.
+    pub fn needs_operator(&self) -> bool {
+        matches!(
+            self,
+            Self::Paused
+                | Self::HostParked { .. }
+                | Self::Excluded { .. }
+                | Self::EgressRefused { .. }
+        )
+    }
+
     /// When the reason ends by itself, where it says so.
     pub fn until(&self) -> Option<Timestamp> {
         if let Self::SiteAskedToWait { until }

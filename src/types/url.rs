@@ -24,9 +24,12 @@ impl CrawlUrl {
     /// # Errors
     /// The [`Reason`] it cannot be crawled: not a URL, not http(s), or carrying credentials.
     pub fn parse(text: &str) -> Result<Self, Reason> {
-        let url =
-            Url::parse(text.trim()).map_err(|why| Reason::NotAUrl { why: why.to_string() })?;
-        Self::from_url(url)
+        let text = text.trim();
+        let parsed = Url::parse(text).map_err(|why| Reason::NotAUrl { why: why.to_string() });
+        parsed.and_then(Self::from_url).map_err(|reason| match meant_by(text) {
+            Some(meant) => Reason::NotAUrl { why: format!("it has no scheme; try {meant}") },
+            None => reason,
+        })
     }
 
     /// Resolves a reference against this URL.
@@ -99,6 +102,15 @@ impl<'de> Deserialize<'de> for CrawlUrl {
     }
 }
 
+/// The URL that text means which looks like a name: `example.org/page`, `localhost:8080`.
+fn meant_by(text: &str) -> Option<CrawlUrl> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/".contains(&byte);
+    let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let is_name = begins && !text.contains("://") && text.bytes().take(64).all(plain);
+    let url = is_name.then(|| Url::parse(&format!("https://{text}")).ok()).flatten()?;
+    CrawlUrl::from_url(url).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,5 +129,13 @@ mod tests {
         assert!(matches!(why("/relative"), Reason::NotAUrl { .. }));
         assert!(matches!(why("mailto:a@b.c"), Reason::NotHttp { .. }));
         assert!(matches!(why("http://user:pw@host/"), Reason::Credentials));
+        for (text, meant) in [
+            ("example.org/x", "https://example.org/x"),
+            ("notaurl", "https://notaurl/"),
+            (" localhost:8080 ", "https://localhost:8080/"),
+        ] {
+            let said = format!("not a URL: it has no scheme; try {meant}");
+            assert_eq!(why(text).to_string(), said, "{text}");
+        }
     }
 }

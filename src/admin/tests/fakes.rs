@@ -274,16 +274,17 @@ fn node(phase: watch::Sender<CrawlPhase>) -> mpsc::Sender<Control> {
                     answer.send(());
                 }
                 Control::Exclude(record, purge, answer) => {
+                    let made = exclusions.renewed(*record, Timestamp::from_secs(2));
                     let order = |record: &ExclusionRecord| {
                         let ExclusionRecord { id, rule, made_at, .. } = record.clone();
                         PurgeRecord::new(id, rule, made_at)
                     };
-                    let order = purge.then(|| order(&record));
-                    exclusions = exclusions.with(*record);
+                    let order = purge.then(|| order(&made));
+                    exclusions = exclusions.with(made.clone());
                     if let Some(order) = &order {
                         exclusions = exclusions.with_purge(order.clone());
                     }
-                    answer.send(Ok(order));
+                    answer.send(Ok((made, order)));
                 }
                 Control::Lift(id, answer) => {
                     let purge = exclusions.purge(&id).cloned();
@@ -332,8 +333,10 @@ async fn discovery(batches: Arc<Mutex<Vec<usize>>>) -> ActorRef<DiscoveryMsg> {
         DiscoveryMsg::Judge(url, _, answer) => {
             let rule = "scope.mode is host".to_owned();
             let beyond = url.host_key().host() == "beyond.test";
-            answer
-                .send(Judged { scope: beyond.then_some(Reason::OutOfScope { rule }), trap: None });
+            answer.send(Judged {
+                scope: beyond.then_some(Reason::OutOfScope { rule }),
+                ..Judged::default()
+            });
         }
         DiscoveryMsg::Observe(answer) => answer.send(DiscoveryView::default()),
         DiscoveryMsg::Page(_)

@@ -219,6 +219,9 @@ async fn exclusions_are_made_listed_and_lifted() {
     let made = told.json();
     assert_eq!((&made["rule"], &made["reason"]), (&json!("host:a.test"), &json!("a letter")));
     assert_eq!(made["until"], "2999-01-01T00:00:00.000Z");
+    let again = stage.order("/v1/exclusions", r#"{"rule":"host:a.test"}"#).await.json();
+    assert_eq!((&again["reason"], &again["until"]), (&made["reason"], &Value::Null), "{again}");
+    assert_eq!(stage.order("/v1/exclusions", body).await.json()["until"], made["until"]);
     let all = stage.get("/v1/exclusions").await.json();
     assert_eq!((all["items"].as_array().unwrap().len(), &all["next"]), (2, &Value::Null), "{all}");
     let first = stage.get("/v1/exclusions?limit=1").await.json();

@@ -231,7 +231,7 @@ async fn why_answers_for_any_url_and_for_what_is_none() {
     stage.know(&["https://a.test"]);
     let known = stage.get("/v1/why?url=https%3A%2F%2Fa.test%2F").await.json();
     assert_eq!(known["url"], "https://a.test/", "{known}");
-    assert_eq!(known["trace"].as_array().unwrap().len(), 9, "{known}");
+    assert_eq!(known["trace"].as_array().unwrap().len(), 11, "{known}");
     let unknown = stage.get("/v1/why?url=https%3A%2F%2Fb.test%2F").await.json();
     assert_eq!((&unknown["verdict"], &unknown["expected_at"]), (&"unknown".into(), &Value::Null));
     let beyond = stage.get("/v1/why?url=https%3A%2F%2Fbeyond.test%2F").await.json();

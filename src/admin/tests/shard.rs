@@ -86,6 +86,7 @@ impl ShardData {
                 reason: "paused by an operator".into(),
                 until: None,
                 queued: 3,
+                needs_operator: true,
             }],
             ..ShardView::default()
         }
@@ -213,6 +214,8 @@ fn facts(view: Option<UrlView>) -> Facts {
     Facts {
         now: Timestamp::from_secs(1),
         exclusion: None,
+        unreachable: None,
+        egress: None,
         robots: Decision::NeedsFetch,
         allowed_by: None,
         view,

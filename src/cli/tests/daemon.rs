@@ -138,7 +138,10 @@ fn status() -> Value {
         "state": "degraded", "reasons": ["shard 1 does not answer in time"],
         "started_at": "2026-01-01T00:00:00.000Z", "version": "0.1.0", "pages": 12345,
         "pages_per_second": 2.5, "bytes": 1_572_864, "lag_seconds": 0.5, "next_wake": null,
-        "urls": {"known": 10, "queued": 3, "in_flight": 1, "dead": 0, "deferred": 0, "sleeping": 2},
+        "urls": {
+            "known": 10, "queued": 3, "in_flight": 2, "pages_in_flight": 1, "dead": 0,
+            "deferred": 0, "sleeping": 2,
+        },
         "hosts": {"known": 4, "resident": 0, "ready": 1, "waiting": 0, "parked": 1},
         "outcomes": {"ok": 5, "client_error": 9}, "new_field": true,
         "queues": {"fetch": {"waiting": 1, "busy": 2, "capacity": 1000}},
@@ -156,9 +159,12 @@ async fn status_is_a_sheet_or_the_daemon_s_own_json() {
     for part in [
         "degraded",
         "! shard 1 does not answer in time",
-        "12,345, 2.5 a second, 1.5 MiB",
-        "client_error 9 · ok 5",
-        "10 known, 3 queued, 1 in flight, 2 refused by robots.txt",
+        "12,345 in the life of its data, 2.5 a second now",
+        "since the start  14 requests, robots.txt included: client_error 9 · ok 5",
+        "1.5 MiB of bodies",
+        "10 known: 3 queued, 1 in flight, 2 refused by robots.txt or an exclusion, 4 done",
+        "4 known: 1 ready, 1 parked, 2 with nothing to do",
+        "daemon           http://127.0.0.1:",
         "fetch 2 of 1,000 busy, 1 wait",
         "http://a.test",
     ] {
@@ -299,6 +305,56 @@ async fn the_daemon_of_a_data_directory_is_found_by_its_address() {
     assert_eq!(status.exit, Exit::Done, "{}", status.notes);
     let hosts = run(Form::Json, &["hosts", "--all", "--data", data]).await;
     assert_eq!(hosts.exit, Exit::Done, "{}", hosts.notes);
+}
+
+/// Every command finds its daemon in the same way, and says by whose word.
+#[tokio::test]
+async fn an_address_is_given_left_in_the_data_or_configured() {
+    let fake = Fake::start().await;
+    let address = fake.url.strip_prefix("http://").unwrap();
+    let gone = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let nobody = gone.local_addr().unwrap().to_string();
+    drop(gone);
+    let root = tempfile::tempdir().unwrap();
+    let data = root.path().join("data");
+    let file = root.path().join("mehman.toml");
+    let (data_word, file_word) = (data.to_str().unwrap(), file.to_str().unwrap());
+    let left = format!("(by {data_word}/admin.addr)");
+    let none = format!("no daemon serves {data_word}; start one with `mehman serve --data");
+    // What the configuration listens at, what was left, how the data is named; who is asked.
+    for (listen, written, named, wanted) in [
+        (nobody.as_str(), Some(address), false, Ok(left.as_str())),
+        (nobody.as_str(), Some(address), true, Ok(&left)),
+        ("127.0.0.1:0", Some(address), false, Ok(&left)),
+        (address, Some(nobody.as_str()), false, Ok("(by admin.listen)")),
+        (address, None, false, Ok("(by admin.listen)")),
+        (address, None, true, Err(none.as_str())),
+        ("127.0.0.1:0", None, false, Err(&none)),
+        (&nobody, None, false, Err("(by admin.listen); start one with `mehman serve`")),
+    ] {
+        std::fs::remove_dir_all(&data).ok();
+        std::fs::create_dir(&data).unwrap();
+        if let Some(written) = written {
+            std::fs::write(data.join("admin.addr"), written).unwrap();
+        }
+        let config = format!("data.dir = {data_word:?}\nadmin.listen = {listen:?}\n");
+        std::fs::write(&file, config).unwrap();
+        let mut line = vec!["status", "--config", file_word];
+        line.extend(if named { vec!["--data", data_word] } else { Vec::new() });
+        let told = run(Form::Text, &line).await;
+        match wanted {
+            Ok(place) => assert!(told.results.contains(place), "{line:?}: {told:?}"),
+            Err(said) => assert!(told.notes.contains(said), "{line:?}: {told:?}"),
+        }
+    }
+    let _held = crate::storage::DataDir::open(&root.path().join("held")).unwrap();
+    let held = root.path().join("held");
+    let held = held.to_str().unwrap();
+    for line in [["status", "--data", held], ["hosts", "--data", held]] {
+        let told = run(Form::Text, &line).await;
+        assert!(told.notes.contains("serves no admin interface"), "{}", told.notes);
+        assert!(told.notes.contains("--admin-listen"), "{}", told.notes);
+    }
 }
 
 #[tokio::test]

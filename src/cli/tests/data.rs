@@ -14,8 +14,8 @@ use crate::policy::normalise::{recognised, url_hash};
 use crate::policy::placement;
 use crate::storage::{Batch, DataDir, ShardStore, StoreOptions};
 use crate::types::{
-    CrawlUrl, DeadLetter, Hindrance, HostCounts, HostKey, HostRecord, Outcome, QueueEntry, Reason,
-    RobotsKept, RobotsRecord, Timestamp, UrlId, UrlRecord, UrlVersion,
+    CrawlUrl, DeadLetter, ExclusionRecord, Hindrance, HostCounts, HostKey, HostRecord, Outcome,
+    QueueEntry, Reason, RobotsKept, RobotsRecord, Timestamp, UrlId, UrlRecord, UrlVersion,
 };
 use crate::world::{Clock as _, Objects, TokioClock};
 
@@ -205,12 +205,16 @@ async fn without_a_daemon_a_list_one_host_and_its_url_say_the_same() {
         (url.host_key(), changes)
     });
     stored(root.path(), hosts.collect()).await;
+    check_standings(data, &standings).await;
+}
+
+async fn check_standings(data: &str, standings: &[Standing]) {
     let json = async |line: &[&str]| -> Value {
         let told = run(Form::Json, &[line, &["--data", data]].concat()).await;
         serde_json::from_str(&told.results).unwrap_or_else(|_| panic!("{line:?} {}", told.notes))
     };
     let list = json(&["hosts"]).await;
-    for Standing(host, _, state, reason, has_time) in &standings {
+    for Standing(host, _, state, reason, has_time) in standings {
         let items = list["items"].as_array().unwrap();
         let line = items.iter().find(|line| line["host_key"] == *host).unwrap();
         assert_eq!(line["state"], *state, "{line}");
@@ -222,6 +226,59 @@ async fn without_a_daemon_a_list_one_host_and_its_url_say_the_same() {
         }
         let url = json(&["urls", &format!("{host}/page?x=1")]).await;
         assert_eq!(url["reason"], line["reason"], "{url}");
+    }
+}
+
+/// What a shard keeps above its hosts counts without a daemon too.
+#[tokio::test]
+async fn without_a_daemon_exclusions_and_a_pause_of_the_crawl_count() {
+    let rule = crate::policy::exclusion::parse_rule("domain:shut.test").unwrap();
+    let shut = ExclusionRecord {
+        id: crate::policy::exclusion::id_of(&rule),
+        rule: rule.to_string(),
+        reason: Some("they wrote".to_owned()),
+        until: None,
+        made_at: Timestamp::from_secs(1),
+    };
+    let exclusion = Change::PutExclusion(Box::new(shut));
+    let paused = Change::PutMeta("paused", vec![1]);
+    let shut_out = "excluded at runtime by exclusion";
+    for (rows_above, standings, row) in [
+        (
+            vec![exclusion.clone()],
+            [
+                Standing("http://www.shut.test", |_, _| {}, "parked", shut_out, true),
+                Standing("http://clock.test", |_, _| {}, "waiting", "the host may be asked", true),
+            ],
+            ("exclusion", "refuse", "excluded: they wrote"),
+        ),
+        (
+            vec![exclusion, paused],
+            [
+                Standing("http://www.shut.test", |_, _| {}, "parked", shut_out, true),
+                Standing("http://clock.test", |_, _| {}, "parked", "paused by an operator", true),
+            ],
+            ("pause", "wait", "paused by an operator"),
+        ),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().to_str().unwrap();
+        let now = TokioClock::system().now();
+        let hosts = standings.iter().map(|Standing(host, ..)| {
+            let url = CrawlUrl::parse(&format!("{host}/page?x=1")).unwrap();
+            (url.host_key(), [rows(&url, now, false), rows_above.clone()].concat())
+        });
+        stored(root.path(), hosts.collect()).await;
+        check_standings(data, &standings).await;
+        let url = "http://www.shut.test/page?x=1";
+        let why = run(Form::Json, &["why", url, "--data", data]).await;
+        let why: Value = serde_json::from_str(&why.results).unwrap();
+        let trace = why["trace"].as_array().unwrap();
+        let (step, result, reason) = row;
+        let found = trace.iter().find(|found| found["step"] == step).unwrap();
+        assert_eq!((&found["result"], &found["reason"]), (&result.into(), &reason.into()));
+        let scope = trace.iter().find(|found| found["step"] == "scope").unwrap();
+        assert_eq!(scope["value"], "scope.mode host, as configured now", "{why}");
     }
 }
 

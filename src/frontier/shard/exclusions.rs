@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use super::commit::Then;
 use super::state::{Shard, fault};
+use super::view::of_reason;
 use crate::policy::change::Change;
 use crate::policy::exclusion::{self, Exclusions};
 use crate::policy::host::Errand;
 use crate::policy::scope::ScopeRule;
-use crate::protocol::shard::{ParkedHost, StoreFault, StoreReply};
+use crate::protocol::shard::{StoreFault, StoreReply};
 use crate::protocol::{Answer, HostMsg, HostPhase, ShardMsg};
 use crate::types::{
     Completion, CrawlEvent, ExclusionRecord, Happening, HostCounts, HostId, HostKey, HostRecord,
@@ -130,8 +131,7 @@ impl Shard {
         counts: HostCounts,
         reason: &Reason,
     ) {
-        let (host_key, reason) = (record.key.clone(), reason.to_string());
-        self.show_wait(host, ParkedHost { host_key, reason, until: None, queued: counts.queued });
+        self.show_wait(host, of_reason(&record.key, Some(reason), None, counts.queued));
     }
 
     /// another host's robots.txt redirects to a host that is excluded.

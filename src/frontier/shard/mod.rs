@@ -30,6 +30,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::protocol::ShardMsg;
 
+pub use recover::is_paused;
 use state::Shard;
 pub use state::ShardArgs;
 pub use why::{InMemory, facts};

@@ -17,7 +17,7 @@ use crate::policy::exclusion::Exclusions;
 use crate::policy::ready::ReadyQueue;
 use crate::protocol::ShardMsg;
 use crate::protocol::shard::{StoreFault, StoreReply};
-use crate::storage::{Filter, Fingerprints, OpenLease, StoreError};
+use crate::storage::{Filter, Fingerprints, OpenLease, ShardStore, StoreError};
 use crate::supervise::Alarm;
 use crate::types::{
     EventSeq, HostCounts, HostKey, HostRecord, Lease, LedgerRow, Outcome, Timestamp, UrlId,
@@ -36,6 +36,14 @@ pub(super) const PAGES_ROW: &str = "pages";
 /// The row that says that an operator has paused the crawl.
 pub(super) const PAUSED_ROW: &str = "paused";
 
+/// Whether an operator has paused the crawl, as a shard remembers it.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn is_paused(store: &ShardStore) -> Result<bool, StoreError> {
+    Ok(store.meta(PAUSED_ROW).await?.is_some_and(|row| row == [1]))
+}
+
 /// Opens a shard's state from its store.
 pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<Shard, StoreError> {
     let store = args.store.clone();
@@ -46,7 +54,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     let next_due = store.next_due().await?;
     let backlog = !store.to_parse(None, 1).await?.is_empty();
     let pages = store.meta(PAGES_ROW).await?;
-    let paused = store.meta(PAUSED_ROW).await?;
+    let paused = is_paused(&store).await?;
     let unjudged = store.unjudged().await?;
     let filter = store.load_filter().await;
     let exclusions = Exclusions::new(store.exclusions().await?);
@@ -56,7 +64,7 @@ pub(super) async fn recover(me: ActorRef<ShardMsg>, args: ShardArgs) -> Result<S
     // R5: before anything is granted.
     shard.exclusions = Arc::new(exclusions);
     shard.commit = Commit::new(last_event);
-    shard.paused = said.unwrap_or_else(|| paused.is_some_and(|row| row == [1]));
+    shard.paused = said.unwrap_or(paused);
     shard.next_due = next_due;
     shard.backlog = if backlog { Backlog::Waiting } else { Backlog::Empty };
     shard.totals.pages = pages.and_then(|row| postcard::from_bytes(&row).ok()).unwrap_or(0);

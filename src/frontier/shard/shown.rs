@@ -12,7 +12,7 @@ use super::operators::find_url;
 use super::state::{Resident, Shard};
 use crate::frontier::host::robots_view;
 use crate::frontier::settings::FrontierSettings;
-use crate::policy::exclusion::{self, Exclusions};
+use crate::policy::exclusion::Exclusions;
 use crate::policy::robots::RobotsState;
 use crate::protocol::at_rest::next_request;
 use crate::protocol::shard::{HostDetail, HostFilter, HostPage, HostSummary, ParkedHost};
@@ -30,6 +30,8 @@ struct Known {
     /// What domains say of a request now, those that say anything.
     domains: BTreeMap<Box<str>, Reason>,
     exclusions: Arc<Exclusions>,
+    /// What holds the whole crawl.
+    crawl: Option<Reason>,
     settings: Arc<FrontierSettings>,
     /// I3: hosts count as just visited then.
     opened_at: Timestamp,
@@ -40,14 +42,8 @@ impl Known {
     /// A resident host as it stands, one at rest by its row, and by what it was put to rest for.
     fn summary(&self, id: HostId, record: &HostRecord, counts: HostCounts) -> HostSummary {
         let resident = self.residents.get(&id).cloned();
-        let mut summary = resident.unwrap_or_else(|| self.at_rest(id, record, counts));
-        let shut = self.exclusions.whole_host(&record.key, self.now).map(exclusion::reason);
-        if let Some(shut) = shut.filter(|_| summary.state != HostPhase::InFlight) {
-            // Also where nothing is queued: what is found is refused.
-            summary.state = HostPhase::Parked;
-            summary.reason = Some(shut.to_string());
-        }
-        summary
+        let summary = resident.unwrap_or_else(|| self.at_rest(id, record, counts));
+        summary.held_by(self.crawl.as_ref()).excluded(&self.exclusions, self.now)
     }
 
     fn at_rest(&self, id: HostId, record: &HostRecord, counts: HostCounts) -> HostSummary {
@@ -106,6 +102,7 @@ impl Shard {
             waits: self.long_waits.clone(),
             domains,
             exclusions: Arc::clone(&self.exclusions),
+            crawl: self.hosts_held(now),
             settings: self.settings(),
             opened_at: self.opened_at,
             now,
@@ -175,7 +172,7 @@ impl Shard {
         let leases = leases.map(|granted| (granted.lease.entry.id, granted.lease.id));
         let leases: BTreeMap<UrlId, LeaseId> = leases.collect();
         let known = self.known(Some((host, &key)));
-        let crawl = self.held(self.now());
+        let crawl = known.crawl.as_ref().map(ToString::to_string);
         let store = self.store.clone();
         tokio::spawn(async move {
             let read = async {
@@ -184,7 +181,8 @@ impl Shard {
                 let row = store.host(host).await?;
                 let of_host =
                     row.and_then(|(record, counts)| known.summary(host, &record, counts).reason);
-                view.held = crawl.map(|reason| reason.to_string()).or(of_host);
+                // A host with a request in flight says nothing of what comes after it.
+                view.held = of_host.or(crawl);
                 Ok::<_, StoreError>(Some(Box::new(view)))
             };
             answer.send(read.await.map_err(|error| in_full(&error)));

@@ -9,7 +9,7 @@ use crate::policy::exclusion;
 use crate::protocol::HostPhase;
 use crate::protocol::at_rest::longest_wait;
 use crate::protocol::shard::{ParkedHost, ShardView};
-use crate::types::{HostCounts, HostId, HostRecord, LeaseKind, Reason, Timestamp, tally};
+use crate::types::{HostCounts, HostId, HostKey, HostRecord, LeaseKind, Reason, Timestamp, tally};
 
 /// Hosts that wait for long, shown at once.
 const PARKED_SHOWN: usize = 100;
@@ -25,6 +25,19 @@ struct Phases {
     ready: usize,
     waiting: usize,
     parked: usize,
+    in_flight: usize,
+}
+
+impl Phases {
+    /// What holds the whole crawl holds every host that has something to do.
+    fn held_by(self, crawl: Option<&Reason>) -> Self {
+        let Self { ready, waiting, parked, .. } = self;
+        match crawl.map(|reason| reason.until().is_some()) {
+            None => self,
+            Some(true) => Self { ready: 0, waiting: waiting + ready, ..self },
+            Some(false) => Self { ready: 0, waiting: 0, parked: parked + waiting + ready, ..self },
+        }
+    }
 }
 
 impl Resident {
@@ -48,7 +61,7 @@ impl Shard {
     /// The state of the shard.
     pub(super) fn view(&self) -> ShardView {
         let now = self.now();
-        let phases = self.phases(now);
+        let phases = self.phases(now).held_by(self.hosts_held(now).as_ref());
         let lag = self.ready.next().filter(|_| !self.paused).map(|at| now.since(at));
         let granting = if self.paused { None } else { self.next_request() };
         let pages = self.leases.values().filter(|granted| granted.lease.kind == LeaseKind::Page);
@@ -65,6 +78,7 @@ impl Shard {
             hosts_ready: tally(phases.ready),
             hosts_waiting: tally(phases.waiting),
             hosts_parked: tally(phases.parked),
+            hosts_in_flight: tally(phases.in_flight),
             pages: self.totals.pages,
             outcomes: self.totals.outcomes.clone(),
             bytes: self.totals.bytes,
@@ -92,7 +106,8 @@ impl Shard {
                 HostPhase::Ready => phases.ready += 1,
                 HostPhase::Waiting => phases.waiting += 1,
                 HostPhase::Parked => phases.parked += 1,
-                HostPhase::InFlight | HostPhase::Idle => {}
+                HostPhase::InFlight => phases.in_flight += 1,
+                HostPhase::Idle => {}
             }
         }
         for (at, host) in self.ready.in_order() {
@@ -144,6 +159,8 @@ impl Shard {
             let asked = asked_to_wait(host).is_some_and(|until| until > now);
             (queued || asked).then(|| parked(host, host.next_wake))
         });
+        // What only looks as if it waited: its time has come since its last step.
+        let resident = resident.filter(|host| host.until.is_none_or(|until| until > now));
         let waiting = self.long_waits.values().cloned().chain(resident).take(PARKED_SHOWN);
         waiting.map(|parked| self.shut(parked, now)).collect()
     }
@@ -151,7 +168,10 @@ impl Shard {
     /// R5: an excluded host waits for nothing else.
     fn shut(&self, parked: ParkedHost, now: Timestamp) -> ParkedHost {
         match self.exclusions.whole_host(&parked.host_key, now).map(exclusion::reason) {
-            Some(reason) => ParkedHost { reason: reason.to_string(), until: None, ..parked },
+            Some(reason) => {
+                let reason = reason.to_string();
+                ParkedHost { reason, until: None, needs_operator: true, ..parked }
+            }
             None => parked,
         }
     }
@@ -184,9 +204,7 @@ impl Shard {
             visited.visit_at(self.opened_at);
             let longest = || longest_wait(&visited, self.budget_of(record), self.now());
             let reason = visited.stopped().or_else(longest);
-            let reason = reason.as_ref().map_or_else(String::new, ToString::to_string);
-            let host_key = record.key.clone();
-            self.show_wait(host, ParkedHost { host_key, reason, until: Some(until), queued });
+            self.show_wait(host, of_reason(&record.key, reason.as_ref(), Some(until), queued));
         }
     }
 
@@ -218,10 +236,22 @@ fn parked(resident: &Resident, wake: Option<Timestamp>) -> ParkedHost {
     // What is above the host, its domain or a day's budget, may hold it longer than its own clock.
     let held = reason.as_ref().and_then(Reason::until);
     let wake = wake.map(|at| held.map_or(at, |until| at.max(until)));
+    let (key, queued) = (&resident.record.key, resident.counts.queued);
+    of_reason(key, reason.as_ref(), wake.or(asked), queued)
+}
+
+/// A host that waits for this.
+pub(super) fn of_reason(
+    key: &HostKey,
+    reason: Option<&Reason>,
+    until: Option<Timestamp>,
+    queued: u64,
+) -> ParkedHost {
     ParkedHost {
-        host_key: resident.record.key.clone(),
-        reason: reason.as_ref().map_or_else(String::new, ToString::to_string),
-        until: wake.or(asked),
-        queued: resident.counts.queued,
+        host_key: key.clone(),
+        reason: reason.map_or_else(String::new, ToString::to_string),
+        until,
+        queued,
+        needs_operator: reason.is_some_and(Reason::needs_operator),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::operators::find_url;
 use super::state::Shard;
+use crate::policy::address::literal;
 use crate::policy::host::HostSettings;
 use crate::policy::robots::{RobotsState, Verdict};
 use crate::policy::why::{Facts, HostFacts, PLACES_LOOKED_AT, Place, SiteUsage, place};
@@ -24,6 +25,8 @@ pub struct InMemory {
     pub host: HostId,
     /// The policy in force for it.
     pub settings: Arc<HostSettings>,
+    /// That the address in the URL may not be connected to.
+    pub egress: Option<Reason>,
     /// The exclusion that covers the URL.
     pub exclusion: Option<ExclusionRecord>,
     /// The host's row as its actor has it, where it has one.
@@ -48,10 +51,12 @@ impl Shard {
         let resident = self.residents.get(&host).filter(|resident| resident.record.key == key);
         let departure = resident.map_or(now, |resident| resident.record.next_allowed_at.max(now));
         let granted = self.leases.values().filter(|granted| granted.host == host);
+        let settings = self.settings();
         let memory = InMemory {
             now,
             host,
-            settings: (self.settings().host)(&key),
+            settings: (settings.host)(&key),
+            egress: literal(&url).and_then(|address| (settings.may_connect)(address).err()),
             exclusion: self.exclusions.find(&url, now).cloned(),
             record: resident.map(|resident| resident.record.clone()),
             opened_at: self.opened_at,
@@ -65,6 +70,11 @@ impl Shard {
             let facts = facts(&store, &url, memory).await;
             answer.send(facts.map(Box::new).map_err(|error| in_full(&error)));
         });
+    }
+
+    /// What holds every host, as operators are shown it; a crawl that stops keeps them as they are.
+    pub(super) fn hosts_held(&self, now: Timestamp) -> Option<Reason> {
+        self.held(now).filter(|reason| !matches!(reason, Reason::Stopping))
     }
 
     /// What holds the whole crawl.
@@ -84,7 +94,7 @@ pub async fn facts(
     url: &CrawlUrl,
     memory: InMemory,
 ) -> Result<Facts, StoreError> {
-    let InMemory { now, host, settings, exclusion, record, leases, domain, crawl, .. } = memory;
+    let InMemory { now, host, settings, egress, exclusion, record, leases, domain, .. } = memory;
     let mut view = find_url(store, host, url).await?;
     if let Some(view) = &mut view {
         view.lease = leases.get(&view.id).copied();
@@ -118,6 +128,8 @@ pub async fn facts(
     Ok(Facts {
         now,
         exclusion,
+        egress,
+        unreachable: robots.out_of_reach(),
         robots: robots.decide(now, path, &settings.robots),
         allowed_by: robots.rules().and_then(|rules| match rules.verdict(path) {
             Verdict::Allowed { rule, .. } => rule.map(str::to_owned),
@@ -126,7 +138,7 @@ pub async fn facts(
         view,
         host,
         place,
-        crawl,
+        crawl: memory.crawl,
         site: SiteUsage::read(url, &robots, reservations.as_deref(), product),
     })
 }

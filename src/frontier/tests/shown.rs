@@ -67,6 +67,10 @@ fn away() -> Reply {
     Reply { status: Some(503), ..Reply::of(Outcome::ServerError) }
 }
 
+fn refused() -> Reply {
+    Reply { status: Some(429), ..asks_to_wait() }
+}
+
 fn asks_to_wait() -> Reply {
     Reply { retry_after: Some(secs(900)), ..Reply::of(Outcome::RateLimited) }
 }
@@ -101,6 +105,7 @@ async fn exclude(rig: &Rig) {
 enum Order {
     Nothing,
     Pause,
+    PauseCrawl,
     Exclude,
 }
 
@@ -138,6 +143,7 @@ fn waiting() -> Vec<Case> {
     let asked = case("asked", web(found, asks_to_wait), "the site asked to wait until");
     vec![
         case("robots.txt is unreachable", web(away, page), "robots.txt unreachable since"),
+        case("and asks to wait", web(refused, page), "robots.txt unreachable since"),
         case("a Crawl-delay runs", web(slow, page), "the host may be asked again at"),
         Case { visits: 2, ..asked },
         Case { visits: 2, daily_pages: 2, ..day },
@@ -151,10 +157,12 @@ fn stopped() -> Vec<Case> {
         state: HostPhase::Parked,
         ..case(name, web(robots, page), "paused by an operator")
     };
+    let crawl = Case { order: Order::PauseCrawl, in_row: false, ..paused("crawl paused", found) };
     let excluded = case("excluded", web(found, page), "excluded at runtime");
     vec![
         paused("paused", found),
         paused("paused while robots.txt is unreachable", away),
+        crawl,
         Case { visits: 0, has_time: false, ..paused("never asked, and paused", found) },
         Case { order: Order::Exclude, state: HostPhase::Parked, in_row: false, ..excluded },
     ]
@@ -188,15 +196,22 @@ async fn a_list_and_one_host_say_the_same_resident_at_rest_and_after_a_start() {
         match case.order {
             Order::Nothing => {}
             Order::Pause => pause(&rig).await,
+            Order::PauseCrawl => rig.ask(|answer| ShardMsg::Pause(true, answer)).await,
             Order::Exclude => exclude(&rig).await,
         }
         rig.pass(secs(2)).await;
         let first = shown(&rig, case.name).await;
         check(&case, &first, "in memory");
         rig.pass(secs(15)).await;
-        assert!(!one(&rig).await.resident, "{}: it has gone to rest", case.name);
+        // One whose time comes while the crawl is paused stays, and waits for its offer.
+        let rests = !matches!(case.order, Order::PauseCrawl);
+        assert_eq!(!one(&rig).await.resident, rests, "{}: it has gone to rest", case.name);
         let rested = shown(&rig, case.name).await;
         check(&case, &rested, "at rest");
+        let view = rig.view().await;
+        let counted = [view.hosts_ready, view.hosts_waiting, view.hosts_parked];
+        let parked = case.state == HostPhase::Parked;
+        assert_eq!(counted, [0, u32::from(!parked), u32::from(parked)], "{}", case.name);
         assert_eq!((rested.state, &rested.reason), (first.state, &first.reason), "{}", case.name);
         rig.kill().await;
         if case.in_row {

@@ -113,6 +113,26 @@ fn the_same_rule_again_replaces_the_one_before() {
 }
 
 #[test]
+fn a_rule_made_again_without_words_keeps_those_in_force() {
+    let worded = |reason: Option<&str>, until| ExclusionRecord {
+        reason: reason.map(str::to_owned),
+        ..record("host:a.test", until)
+    };
+    let before = |until| Exclusions::new([worded(Some("they wrote"), until)]);
+    for (set, again, kept) in [
+        (before(None), worded(None, Some(90)), Some("they wrote")),
+        (before(Some(60)), worded(None, None), Some("they wrote")),
+        (before(Some(50)), worded(None, None), None),
+        (before(None), worded(Some("a court says so"), None), Some("a court says so")),
+        (of(&["host:b.test"]), worded(None, None), None),
+    ] {
+        let made = set.renewed(again.clone(), at(50));
+        assert_eq!(made.reason.as_deref(), kept, "{set:?}");
+        assert_eq!((made.until, made.made_at), (again.until, again.made_at));
+    }
+}
+
+#[test]
 fn bad_rules_are_refused_with_what_would_do() {
     for (rule, said) in [
         ("regex:.*", "regular expression"),

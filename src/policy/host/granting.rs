@@ -9,7 +9,7 @@ use crate::policy::change::Change;
 use crate::policy::exclusion;
 use crate::policy::invariants;
 use crate::policy::politeness::{Delay, Politeness, delay_after};
-use crate::policy::robots::{Decision, RobotsState};
+use crate::policy::robots::{Decision, LongUnreachable, RobotsState};
 use crate::policy::{backoff, normalise};
 use crate::types::{
     Completion, CrawlUrl, HostKey, Lease, LeaseId, LeaseKind, Moment, Outcome, QueueEntry, Reason,
@@ -79,20 +79,31 @@ impl HostMachine {
         if let Some(hindered) = hindered {
             return Some(hindered.reason.clone());
         }
-        let unreachable = match &self.robots {
-            RobotsState::Unreachable { since, why, .. } => Some((*since, why)),
-            RobotsState::Unfetched | RobotsState::Fresh { .. } => None,
-        };
-        if let Some((since, why)) = unreachable.filter(|_| self.robots_wait() == Some(until)) {
-            return Some(Reason::RobotsUnreachable { since, why: why.clone() });
+        let asked = self.record.site_wait_until == Some(until);
+        let clock = self.record.next_allowed_at == until;
+        let robots = self.robots_wait() == Some(until);
+        if !(asked || clock || robots) {
+            return Some(Reason::DailyBudget { max: self.daily_budget(), until });
         }
-        if self.record.site_wait_until == Some(until) {
+        // Whatever clock its refusals have set, what is waited for is a robots.txt.
+        if let Some(reason) = self.robots.out_of_reach().filter(|_| self.needs_robots(until)) {
+            return Some(reason);
+        }
+        if asked {
             return Some(Reason::SiteAskedToWait { until });
         }
-        if self.record.next_allowed_at == until {
-            return Some(Reason::HostClock { until, set_by: self.record.set_by });
-        }
-        Some(Reason::DailyBudget { max: self.daily_budget(), until })
+        Some(Reason::HostClock { until, set_by: self.record.set_by })
+    }
+
+    /// R2: whether an unreachable robots.txt still stands in the way then.
+    fn needs_robots(&self, at: Timestamp) -> bool {
+        let RobotsState::Unreachable { since, .. } = &self.robots else { return false };
+        // An errand for another host does not wait for it.
+        self.errands.is_empty()
+            && match self.settings.robots.long_unreachable {
+                LongUnreachable::AllowAfter(span) => at < *since + span,
+                LongUnreachable::Refuse => true,
+            }
     }
 
     /// When a request granted now would be sent.

@@ -295,6 +295,16 @@ impl RobotsState {
         }
     }
 
+    /// Why everything waits for it: it was asked for and did not come, and no good copy serves on.
+    pub fn out_of_reach(&self) -> Option<Reason> {
+        match self {
+            Self::Unreachable { since, why, last_good: None, .. } => {
+                Some(Reason::RobotsUnreachable { since: *since, why: why.clone() })
+            }
+            Self::Unreachable { .. } | Self::Unfetched | Self::Fresh { .. } => None,
+        }
+    }
+
     /// The rules that decide, also past their time: a wish for a delay does not end with them (I3).
     pub fn rules(&self) -> Option<&Rules> {
         match self.deciding() {

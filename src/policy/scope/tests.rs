@@ -156,3 +156,20 @@ fn long_lists_are_looked_up() {
         assert!(set.find(&url(&format!("http://a.x{n}.com/"))).is_none());
     }
 }
+
+#[test]
+fn what_is_wrong_with_a_regular_expression_is_one_line_with_its_place() {
+    for (pattern, said) in [
+        ("(", "unclosed group, at its character 1"),
+        ("a/b[", "unclosed character class, at its character 4"),
+        ("é*{", "unclosed counted repetition, at its character 3"),
+        ("x{2000000000}", "size limit"),
+        ("a\n(", "unclosed group"),
+    ] {
+        let Err(why) = ScopeRule::parse(&format!("regex:{pattern}")) else {
+            panic!("{pattern} is taken");
+        };
+        let cause = why.split_once("expression: ").unwrap().1;
+        assert!(cause.contains(said) && !cause.contains('\n'), "{pattern}: {why}");
+    }
+}

@@ -68,6 +68,36 @@ fn prefixes_match_between_labels_and_within_paths() {
 }
 
 #[test]
+fn prefixes_that_can_match_nothing_are_refused() {
+    for (rule, said) in [
+        ("example.org", "in reverse order"),
+        ("example.org)/private", "in reverse order"),
+        (",", "in reverse order"),
+        ("org,example)private", "a path, which begins with `/`"),
+        ("org,example)?q", "a path, which begins with `/`"),
+        ("org,example,:http)/", "the number of a port"),
+        ("org,example,:70000)/", "the number of a port"),
+        ("xx", "no name is known to end in `xx`, so `domain:xx` is meant?"),
+        ("xx,", "no name is known to end in `xx`"),
+        ("", "is not a SURT prefix"),
+        ("org example", "is not a SURT prefix"),
+    ] {
+        let why = parse_prefix(rule).unwrap_err();
+        assert!(why.contains(said), "{rule}: {why}");
+    }
+    for (rule, text) in [
+        ("org", "http://a.org/"),
+        ("uk,co", "http://a.co.uk/"),
+        ("xx)/", "http://xx/"),
+        ("xx:8080", "http://xx:8080/"),
+        ("xx,a", "http://a.xx/"),
+        ("10.0.0.1", "http://10.0.0.1/x"),
+    ] {
+        assert!(finds(rule, text), "{rule}");
+    }
+}
+
+#[test]
 fn of_nested_prefixes_the_shortest_is_kept() {
     let rules = ["com,example)/a/b", "com,example)/a", "com,example)/ab", "org,"];
     let rules = rules.map(|rule| parse_prefix(rule).unwrap().into()).to_vec();

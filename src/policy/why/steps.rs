@@ -1,24 +1,31 @@
 //! The steps of a trace, each with what it looked at and how it came out.
 
 use super::{
-    Facts, Judged, Step, StepResult, before, budget, clock, fetched, retried, said, used_today,
+    Facts, Judged, Step, StepResult, before, budget, clock, fetched, hindrance, is_cap, retried,
+    said, stopped, used_today,
 };
+use crate::policy::address::literal;
 use crate::policy::robots::Decision;
-use crate::types::{CrawlUrl, Reason, UrlStatus, span};
+use crate::types::{CrawlUrl, Reason, Timestamp, UrlStatus, span};
 
 /// The steps that every URL passes on its way, in their order.
 pub(super) fn of_way(url: &CrawlUrl, form: String, judged: &Judged, facts: &Facts) -> Vec<Step> {
     let known = facts.view.is_some();
     vec![
         passes("normalise", None, Some(form), None),
-        judged_step("scope", judged.scope.as_ref(), known),
+        Step {
+            value: judged.scope_by.clone(),
+            ..judged_step("scope", judged.scope.as_ref(), known)
+        },
         exclusion_step(facts),
         robots_step(url, facts),
         judged_step("template", judged.trap.as_ref(), known),
+        pause_step(facts),
         budget_step(facts),
         retry_step(facts),
         queue_step(facts),
         clock_step(facts),
+        address_step(url, facts),
     ]
 }
 
@@ -85,13 +92,37 @@ fn robots_step(url: &CrawlUrl, facts: &Facts) -> Step {
             Step { value, ..refuses("robots", rule, reason.to_string()) }
         }
         Decision::NeedsFetch => {
-            let told = Reason::RobotsNeeded.to_string();
+            let told = match &facts.unreachable {
+                Some(reason) => format!("{reason}; asked for again {}", again(facts, None)),
+                None => Reason::RobotsNeeded.to_string(),
+            };
             Step { result: StepResult::Wait, ..passes("robots", None, value, Some(told)) }
         }
         Decision::Wait { reason, until } => {
-            let told = format!("{reason}; asked for again at {until}");
+            let told = format!("{reason}; asked for again {}", again(facts, Some(*until)));
             Step { result: StepResult::Wait, ..passes("robots", None, value, Some(told)) }
         }
+    }
+}
+
+/// When robots.txt is asked for again, its host's other waits looked at.
+fn again(facts: &Facts, until: Option<Timestamp>) -> String {
+    let host = facts.host.as_ref();
+    let rests = host.map(|host| host.record.rests_until());
+    let used_up = host.and_then(|host| host.record.used_up_until(host.budget));
+    match until.max(rests).max(used_up).filter(|at| *at > facts.now) {
+        Some(at) => format!("at {at}"),
+        None => "next".to_owned(),
+    }
+}
+
+fn pause_step(facts: &Facts) -> Step {
+    match stopped(facts) {
+        Some((whom, reason)) => {
+            let (whom, told) = (Some(whom.to_owned()), Some(reason.to_string()));
+            Step { result: StepResult::Wait, ..passes("pause", None, whom, told) }
+        }
+        None => passes("pause", None, None, None),
     }
 }
 
@@ -99,7 +130,7 @@ fn budget_step(facts: &Facts) -> Step {
     let Some(host) = &facts.host else { return no_host("budget") };
     let used = used_today(host, facts.now);
     let value = Some(format!("{used} of {} requests today", host.budget));
-    let held = budget(facts).or_else(|| facts.crawl.clone());
+    let held = budget(facts).or_else(|| facts.crawl.clone().filter(is_cap));
     let result = if held.is_some() { StepResult::Wait } else { StepResult::Pass };
     Step { result, ..passes("budget", None, value, held.map(|reason| reason.to_string())) }
 }
@@ -147,12 +178,30 @@ fn clock_step(facts: &Facts) -> Step {
     let record = &host.record;
     let asked = record.site_wait_until.filter(|until| *until > facts.now);
     let asked = asked.map(|until| Reason::SiteAskedToWait { until });
-    let held = record.stopped().or(asked).or_else(|| clock(facts));
+    let held = asked.or_else(|| clock(facts));
     let result = if held.is_some() { StepResult::Wait } else { StepResult::Pass };
     let delay = record.delay.max(host.min_delay);
     let rule = Some(format!("{} between requests, set by {}", span(delay), record.set_by));
-    let value = Some(record.next_allowed_at.to_string());
+    let asked_before = record.next_allowed_at > Timestamp::EPOCH;
+    let value = asked_before.then(|| record.next_allowed_at.to_string());
+    let value = value.or_else(|| Some("never asked".to_owned()));
     Step { result, ..passes("host_clock", rule, value, held.map(|reason| reason.to_string())) }
+}
+
+/// H4: the address in the URL, or the one that its name was last found to have.
+fn address_step(url: &CrawlUrl, facts: &Facts) -> Step {
+    let value = literal(url).map(|address| address.to_string());
+    if let Some(reason) = &facts.egress {
+        return Step { value, ..refuses("address", None, reason.to_string()) };
+    }
+    let refused = |reason: &Reason| matches!(reason, Reason::EgressRefused { .. });
+    match hindrance(facts).filter(refused) {
+        Some(reason) => {
+            let told = Some(reason.to_string());
+            Step { result: StepResult::Wait, ..passes("address", None, value, told) }
+        }
+        None => passes("address", None, value, None),
+    }
 }
 
 fn no_host(step: &str) -> Step {

@@ -38,6 +38,8 @@ fn queued() -> Facts {
     Facts {
         now: at(0),
         exclusion: None,
+        unreachable: None,
+        egress: None,
         robots: Decision::Allow { line: Some(3) },
         allowed_by: Some("Allow: /x".to_owned()),
         view: Some(UrlView { id: id(1), record: row, visit: None, lease: None, held: None }),
@@ -99,14 +101,17 @@ fn excluded() -> ExclusionRecord {
 }
 
 fn out_of_scope() -> Judged {
-    Judged { scope: Some(Reason::OutOfScope { rule: "no seed".to_owned() }), trap: None }
+    let scope = Some(Reason::OutOfScope { rule: "no seed".to_owned() });
+    Judged { scope, ..Judged::default() }
 }
 
 fn step<'a>(why: &'a Why, name: &str) -> &'a Step {
     why.trace.iter().find(|step| step.step == name).unwrap()
 }
 
-struct Case(&'static str, fn(&mut Facts), Verdict, Option<i64>, &'static str);
+type Change = fn(&mut Facts);
+
+struct Case(&'static str, Change, Verdict, Option<i64>, &'static str);
 
 fn hold(cases: &[Case]) {
     for Case(name, change, verdict, expected, said) in cases {
@@ -175,6 +180,20 @@ fn robots_away(facts: &mut Facts) {
     facts.robots = Decision::Wait { until: at(60), reason };
 }
 
+fn robots_due_again(facts: &mut Facts) {
+    robots_away(facts);
+    let Decision::Wait { reason, .. } = std::mem::replace(&mut facts.robots, Decision::NeedsFetch)
+    else {
+        unreachable!("robots_away says that it waits")
+    };
+    facts.unreachable = Some(reason);
+}
+
+fn robots_due_and_asked_to_wait(facts: &mut Facts) {
+    robots_due_again(facts);
+    asked_to_wait(facts);
+}
+
 fn hindered(facts: &mut Facts) {
     facts.robots = Decision::NeedsFetch;
     host(facts).waits_for = Some(Reason::EgressRefused { address: "10.0.0.1".to_owned() });
@@ -196,6 +215,8 @@ fn what_holds_a_url_says_when_it_ends_if_anybody_knows() {
         Case("asked", asked_to_wait, Waiting, Some(130), "the site asked to wait"),
         Case("day", |f| host(f).record.requests_today = 100, Waiting, Some(86_430), "used up"),
         Case("robots", robots_away, Waiting, None, "status 503"),
+        Case("robots are due again", robots_due_again, Waiting, None, "status 503"),
+        Case("and ask", robots_due_and_asked_to_wait, Waiting, None, "status 503"),
         Case("our side, at rest", hindered_at_rest, Waiting, None, "the worker died"),
         Case("our side", hindered, Waiting, None, "10.0.0.1 may not be connected to"),
     ]);
@@ -234,10 +255,119 @@ fn a_url_that_was_visited_says_how_and_when_again() {
     ]);
 }
 
+fn unknown(facts: &mut Facts) {
+    (facts.view, facts.place) = (None, None);
+}
+
 #[test]
 fn an_unknown_url_that_nothing_refuses_is_unknown() {
-    let unknown = |f: &mut Facts| (f.view, f.place) = (None, None);
     hold(&[Case("unknown", unknown, Verdict::Unknown, None, "nothing has named it")]);
+}
+
+fn known_to_a_stopped_crawl(facts: &mut Facts) {
+    facts.crawl = Some(Reason::Stopping);
+}
+
+fn of_paused_host(facts: &mut Facts) {
+    host(facts).record.overrides.paused = true;
+}
+
+/// Whatever the URL is, what stopped the crawl or its host is told, stands in one row, and leaves
+/// no time to expect.
+#[test]
+fn what_an_operator_stopped_is_told_of_every_url() {
+    use Verdict::{Fetched, Queued, Unknown, Waiting};
+    let stops: [(Change, &str, &str); 4] = [
+        (|f| f.crawl = Some(Reason::Paused), "the crawl", "paused by an operator"),
+        (known_to_a_stopped_crawl, "the crawl", "the crawl is stopping"),
+        (of_paused_host, "the host", "paused by an operator"),
+        (parked, "the host", "failed 3 times"),
+    ];
+    let urls: [(Change, Verdict); 5] = [
+        (|_| {}, Waiting),
+        (unknown, Unknown),
+        (fetched_before, Fetched),
+        (retrying, Waiting),
+        (next_and_free, Waiting),
+    ];
+    for ((stop, whom, said), (of_url, verdict)) in
+        stops.iter().flat_map(|stop| urls.iter().map(move |url| (stop, url)))
+    {
+        let mut facts = queued();
+        of_url(&mut facts);
+        stop(&mut facts);
+        let why = explain(&url(), &Judged::default(), &facts, None);
+        assert_eq!((why.verdict, why.expected_at), (*verdict, None), "{whom} {said}: {why:#?}");
+        assert!(why.reason.contains(said), "{whom}: {}", why.reason);
+        let row = step(&why, "pause");
+        assert_eq!((row.result, row.value.as_deref()), (StepResult::Wait, Some(*whom)));
+        assert!(row.reason.as_ref().unwrap().contains(said), "{row:?}");
+        assert_eq!(step(&why, "budget").result, StepResult::Pass, "{why:#?}");
+    }
+    let mut facts = queued();
+    in_flight(&mut facts);
+    of_paused_host(&mut facts);
+    assert_eq!(explain(&url(), &Judged::default(), &facts, None).verdict, Queued);
+    facts.crawl = Some(Reason::PageCap { max: 7 });
+    of_paused_host(&mut facts);
+    let why = explain(&url(), &Judged::default(), &facts, None);
+    let budget = step(&why, "budget");
+    assert_eq!(budget.reason.as_deref(), Some("the crawl's 7 pages are used up"));
+    assert_eq!(step(&why, "pause").value.as_deref(), Some("the host"));
+}
+
+#[test]
+fn an_address_that_may_not_be_connected_to_refuses_its_url() {
+    let address = "10.0.0.1 (private)".to_owned();
+    let refused = Reason::EgressRefused { address };
+    let url = CrawlUrl::parse("http://10.0.0.1/x").unwrap();
+    let urls: [(Change, Verdict); 3] = [
+        (|_| {}, Verdict::Refused),
+        (unknown, Verdict::Refused),
+        (fetched_before, Verdict::Fetched),
+    ];
+    for (of_url, verdict) in urls {
+        let mut facts = queued();
+        of_url(&mut facts);
+        facts.egress = Some(refused.clone());
+        let why = explain(&url, &Judged::default(), &facts, None);
+        assert_eq!((why.verdict, why.expected_at), (verdict, None), "{why:#?}");
+        let row = step(&why, "address");
+        assert_eq!((row.result, row.value.as_deref()), (StepResult::Refuse, Some("10.0.0.1")));
+        assert_eq!(row.reason.as_deref(), Some(refused.to_string().as_str()));
+    }
+    let mut facts = queued();
+    hindered(&mut facts);
+    let why = explain(&url, &Judged::default(), &facts, None);
+    assert_eq!((why.verdict, step(&why, "address").result), (Verdict::Waiting, StepResult::Wait));
+    let why = explain(&url, &Judged::default(), &queued(), None);
+    assert_eq!(step(&why, "address").result, StepResult::Pass);
+}
+
+#[test]
+fn a_robots_txt_that_cannot_be_had_is_asked_for_again_when_its_host_may_be_asked() {
+    let said = |change: fn(&mut Facts)| {
+        let mut facts = queued();
+        change(&mut facts);
+        step(&explain(&url(), &Judged::default(), &facts, None), "robots").reason.clone().unwrap()
+    };
+    let cases: [(Change, String); 4] = [
+        (robots_away, format!("asked for again at {}", at(60))),
+        (robots_due_again, format!("asked for again at {}", at(8))),
+        (robots_due_and_asked_to_wait, format!("asked for again at {}", at(100))),
+        (
+            |f| {
+                robots_due_again(f);
+                host(f).record.next_allowed_at = at(-1);
+            },
+            "asked for again next".to_owned(),
+        ),
+    ];
+    for (change, wanted) in cases {
+        let told = said(change);
+        assert!(told.starts_with("robots.txt unreachable since"), "{told}");
+        assert!(told.ends_with(&wanted), "{told}, wanted {wanted}");
+    }
 }
 
 #[test]
@@ -251,10 +381,12 @@ fn the_steps_stand_in_their_order_and_say_what_they_looked_at() {
         "exclusion",
         "robots",
         "template",
+        "pause",
         "budget",
         "retry",
         "queue_position",
         "host_clock",
+        "address",
     ];
     assert_eq!(names, wanted);
     assert_eq!(why.normalised.as_deref(), Some("https://a.test/x/~y?q"));
@@ -281,7 +413,7 @@ fn the_steps_of_a_stored_page_stand_behind_those_of_its_way() {
     let page = Ok(PageAsks { directives: vec!["noindex".to_owned()], ..PageAsks::default() });
     let why = explain(&url(), &Judged::default(), &facts, Some(&page));
     let names: Vec<&str> = why.trace.iter().map(|step| step.step.as_str()).collect();
-    assert_eq!(names[8..], ["host_clock", "directives", "use", "use", "use"]);
+    assert_eq!(names[10..], ["address", "directives", "use", "use", "use"]);
     assert_eq!(why.verdict, Verdict::Fetched, "they hold back no request");
     assert_eq!(stored_page(&facts).map(|(_, at)| at), Some(at(-50)));
     assert_eq!(stored_page(&queued()), None);
@@ -296,7 +428,8 @@ fn scope_and_traps_bind_only_what_is_not_known() {
     (facts.view, facts.place) = (None, None);
     let why = explain(&url(), &out_of_scope(), &facts, None);
     assert_eq!((why.verdict, step(&why, "scope").result), (Verdict::Refused, StepResult::Refuse));
-    let trap = Judged { scope: None, trap: Some(Reason::Trap { rule: "deep".to_owned() }) };
+    let trap = Some(Reason::Trap { rule: "deep".to_owned() });
+    let trap = Judged { trap, ..Judged::default() };
     let why = explain(&url(), &trap, &facts, None);
     assert_eq!(
         (why.verdict, step(&why, "template").rule.as_deref()),
