@@ -147,10 +147,11 @@ impl ArchivePurge {
         }
     }
 
-    /// Removes what was found; may be repeated until it succeeds.
+    /// Removes what was found.
     ///
     /// # Errors
-    /// When the disk fails or `stops` says so: the file is as it was, or as it should be.
+    /// When the disk fails or `stops` says so: the file is as it was, or as it should be, and so
+    /// is its index. Which of these is found by another look; what was found before is void.
     pub async fn rewrite(
         &self,
         file: &str,

@@ -3,8 +3,8 @@
 //! B-1: never more than `bytes_max` bytes are kept, and memory grows with what has come, not with
 //! what was announced. B-2: what has come is kept when time runs out or the peer goes away. B-3 (P4,
 //! I8): what all bodies hold together, on their way and until nobody has them any more, is bounded,
-//! but for a first part of each. Half of the memory is a credit that bodies take as they grow; the
-//! other half is places, in each of which one body can come to its end whatever its size. A body
+//! but for a first part of each. Half of the memory is a credit that bodies take as they grow; of the
+//! other half a body takes a place, with which it can come to its end whatever its size. A body
 //! that waits for either is not read, so its server waits as well. So bodies never wait for each
 //! other in a circle; and one that is slow in its place ends, for others may wait for it.
 
@@ -81,17 +81,15 @@ pub(super) struct BodyReader {
     clock: Arc<dyn Clock>,
     /// B-3: memory for all bodies, in KiB.
     memory: Credit,
-    /// B-3: memory for a whole body each.
+    /// B-3: memory for bodies as large as they may be, in KiB.
     places: Credit,
 }
 
 impl BodyReader {
-    /// Bodies have so many bytes together, beside a first part of each; one has `body_max` at
-    /// most.
-    pub(super) fn new(bytes: u64, body_max: u64, clock: Arc<dyn Clock>) -> Self {
-        let credit = |units: u64| Credit::new(u32::try_from(units).unwrap_or(u32::MAX));
-        let memory = credit(bytes / 2 / 1024);
-        Self { clock, memory, places: credit(bytes / 2 / body_max.max(1)) }
+    /// Bodies have so many bytes together, beside a first part of each.
+    pub(super) fn new(bytes: u64, clock: Arc<dyn Clock>) -> Self {
+        let half = || Credit::new(u32::try_from(bytes / 2 / 1024).unwrap_or(u32::MAX));
+        Self { clock, memory: half(), places: half() }
     }
 
     /// Reads a body whose announced length is `length`, if any was announced.
@@ -195,7 +193,7 @@ impl<'r> Room<'r> {
             if let Some(place) = place {
                 return Poll::Ready(place.ends.as_mut().poll(context).is_pending());
             }
-            let getting = waiting.get_or_insert_with(|| Box::pin(reader.wait_for(more)));
+            let getting = waiting.get_or_insert_with(|| Box::pin(reader.wait_for(more, kept.max)));
             let got = ready!(getting.as_mut().poll(context));
             *waiting = None;
             match got {
@@ -208,11 +206,14 @@ impl<'r> Room<'r> {
         }
     }
 
-    /// The bytes, which hold their memory as long as any part of them is there.
+    /// The bytes, which hold their memory as long as any part of them is there: of a place as much
+    /// as they need.
     fn held_by(self, bytes: Bytes) -> Bytes {
         let Beyond { mut memory, place, .. } = self.0.map(|beyond| *beyond).unwrap_or_default();
-        memory.keep(units(bytes.len()));
-        let place = place.map_or_else(Permit::free, |place| place.permit);
+        let needed = units(bytes.len());
+        memory.keep(needed);
+        let mut place = place.map_or_else(Permit::free, |place| place.permit);
+        place.keep(needed.saturating_sub(memory.units()));
         match memory.units() + place.units() {
             0 => bytes,
             _ => Bytes::from_owner(HeldBytes { bytes, _held: (memory, place) }),
@@ -221,12 +222,12 @@ impl<'r> Room<'r> {
 }
 
 impl BodyReader {
-    /// More memory or a place, whichever comes free first.
-    async fn wait_for(&self, more: u32) -> Got {
+    /// So much more memory, or a place for a body of so many bytes, whichever comes free first.
+    async fn wait_for(&self, more: u32, bytes_max: usize) -> Got {
         tokio::select! {
             biased;
             permit = self.memory.take(more) => Got::Memory(permit),
-            permit = self.places.take(1) => Got::Place(permit),
+            permit = self.places.take(units(bytes_max).max(1)) => Got::Place(permit),
         }
     }
 }

@@ -85,10 +85,7 @@ impl HttpExchange {
     ) -> Result<Self, ConnectError> {
         let connector = Connector::new(&settings)?;
         let pool = Pool::new(settings.origins_max, settings.idle, Arc::clone(&clock));
-        let bodies = {
-            let (all, one) = (settings.bodies_bytes, settings.body_bytes_max);
-            BodyReader::new(all, one, Arc::clone(&clock))
-        };
+        let bodies = BodyReader::new(settings.bodies_bytes, Arc::clone(&clock));
         Ok(Self { connector, pool, bodies, egress, clock })
     }
 

@@ -41,8 +41,6 @@ pub struct ConnectSettings {
     pub tls_sessions_max: usize,
     /// A part of `limits.memory`: for bodies on their way, beside a first part of each.
     pub bodies_bytes: u64,
-    /// `fetch.max_body`: the largest of them.
-    pub body_bytes_max: u64,
 }
 
 /// The client could not be made.

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef};
 use tracing::{debug, warn};
 
 use super::error::{NodeError, failed};
@@ -96,6 +96,7 @@ impl PurgeState {
             Err(why) => {
                 let (step, rule) = (run.step(), &run.record().rule);
                 warn!(rule, ?step, why, "purge does not get on, tried again");
+                run.failed(now);
                 return self.retry.failed(now, why);
             }
         };
@@ -201,9 +202,13 @@ impl Work {
         Ok(PurgeDid::Forgotten(cleared.into_iter().sum()))
     }
 
-    /// Durable, so that no start cuts files back to a length that they no longer have.
+    /// Durable, so that no start cuts files back to a length that they no longer have: the order
+    /// comes behind in the same stores, opened once.
     async fn close(&self) -> Result<PurgeDid, String> {
         let routes = self.all_up()?;
+        let opened = |routes: &Routes| -> Vec<ActorId> {
+            routes.all().map(|route| route.shard.get_id()).collect()
+        };
         let asked = routes.all().map(|route| {
             ask(&route.output, |answer| OutputMsg::Rotate(route.shard.clone(), answer))
         });
@@ -211,6 +216,10 @@ impl Work {
             return Err("an output is not there".to_owned());
         }
         self.put_everywhere().await?;
+        let now = self.all_up()?;
+        if opened(&routes) != opened(&now) {
+            return Err("a shard was opened anew".to_owned());
+        }
         Ok(PurgeDid::Closed)
     }
 
@@ -255,8 +264,10 @@ impl Work {
         let shard = self.plan.routes.borrow().shard(KEEPS).map(|route| route.shard.clone());
         let shard = shard.ok_or("its shard is not there")?;
         let put = |answer| ShardMsg::PutPurge(Box::new(self.record.clone()), answer);
-        let noted = ask(&shard, put).await;
-        noted.map(|()| PurgeDid::Noted).ok_or_else(|| "its shard has failed".to_owned())
+        ask(&shard, put).await.ok_or("its shard has failed")?;
+        // Whoever gives the order again, or takes it up, finds it as far as it is.
+        self.plan.change_exclusions(|all| all.with_purge(self.record.clone()));
+        Ok(PurgeDid::Noted)
     }
 
     async fn rewrite(&self, file: &str) -> io::Result<PurgeDid> {

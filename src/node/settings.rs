@@ -212,7 +212,6 @@ pub(super) fn connect(config: &Config, memory: &MemoryPlan) -> ConnectSettings {
         idle: IDLE,
         tls_sessions_max: sockets,
         bodies_bytes: memory.arriving,
-        body_bytes_max: config.fetch.max_body.bytes(),
     }
 }
 

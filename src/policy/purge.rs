@@ -8,10 +8,15 @@
 //!   leaves every file whole, old or new, and every number right.
 //! - P-3 A step may be done again: it finds less to do, or nothing.
 //! - P-4 A file that cannot be read to its end is told of, and holds up no other.
+//! - P-5 A file whose rewriting failed may be the old one, the new one, or a part of each: it is
+//!   looked through again before anything else is done to it.
 
 use std::collections::VecDeque;
 
 use crate::types::{PurgeRecord, Removed, Timestamp};
+
+/// P-4: how often a file is looked through, should its disk fail.
+const LOOKS_MAX: u32 = 5;
 
 /// What is to be done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +45,12 @@ pub struct PurgeRun {
     record: PurgeRecord,
     step: PurgeStep,
     files: VecDeque<String>,
-    /// What another life wrote down last, and may not have done.
+    /// What was written down last, by another life or before a failure, and may not be done.
     resumed: Option<(String, Removed)>,
+    /// How often looking through the file in hand has failed.
+    looks_failed: u32,
+    /// The file in hand counts as one that could not be read to its end.
+    is_unreadable: bool,
 }
 
 impl PurgeRun {
@@ -50,7 +59,8 @@ impl PurgeRun {
         let resumed = record.rewriting.clone();
         // What could not be read is found again.
         let record = PurgeRecord { unreadable: 0, ..record };
-        Self { record, step: PurgeStep::Settle, files: VecDeque::new(), resumed }
+        let (step, files) = (PurgeStep::Settle, VecDeque::new());
+        Self { record, step, files, resumed, looks_failed: 0, is_unreadable: false }
     }
 
     /// What is to be done now; again, where it failed.
@@ -70,7 +80,8 @@ impl PurgeRun {
 
     /// The rows of so many URLs are clear.
     pub fn forgotten(&mut self, urls: u64) {
-        self.record.urls = urls;
+        // P-3: another life has cleared the others.
+        self.record.urls = self.record.urls.max(urls);
         self.step = PurgeStep::Close;
     }
 
@@ -91,9 +102,36 @@ impl PurgeRun {
         self.next_file(now);
     }
 
-    /// What of the file in hand goes; `None` where it could not be read to its end.
+    /// The step in hand failed. It is done again, but for what may have been done in part (P-5),
+    /// and for a file that cannot be read again and again (P-4).
+    pub fn failed(&mut self, now: Timestamp) {
+        match &self.step {
+            PurgeStep::Rewrite(file) => {
+                self.record.unreadable -= u32::from(self.is_unreadable);
+                self.resumed = self.record.rewriting.clone();
+                self.step = PurgeStep::Look(file.clone());
+            }
+            PurgeStep::Look(file) => {
+                self.looks_failed += 1;
+                if self.looks_failed >= LOOKS_MAX {
+                    self.record.rewriting.take_if(|(begun, _)| begun == file);
+                    self.record.unreadable += 1;
+                    self.next_file(now);
+                }
+            }
+            PurgeStep::Settle
+            | PurgeStep::Forget
+            | PurgeStep::Close
+            | PurgeStep::List
+            | PurgeStep::Note
+            | PurgeStep::Finish => {}
+        }
+    }
+
+    /// What of the file in hand goes, and whether something of it could not be read.
     pub fn looked(&mut self, found: Removed, unreadable: bool, now: Timestamp) {
         self.record.unreadable += u32::from(unreadable);
+        self.is_unreadable = unreadable;
         let PurgeStep::Look(file) = &self.step else { return };
         if found.is_none() {
             return self.next_file(now);
@@ -120,6 +158,7 @@ impl PurgeRun {
     }
 
     fn next_file(&mut self, now: Timestamp) {
+        (self.looks_failed, self.is_unreadable) = (0, false);
         if let Some(file) = self.files.pop_front() {
             self.step = PurgeStep::Look(file);
             return;

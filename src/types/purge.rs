@@ -58,6 +58,16 @@ pub struct PurgeRecord {
 }
 
 impl PurgeRecord {
+    /// Whether it is the same order, and more of it is done.
+    pub fn is_further_than(&self, other: &Self) -> bool {
+        let done = |order: &Self| {
+            let begun = order.rewriting.as_ref().map(|(_, removed)| *removed);
+            let removed = order.removed.and(begun.unwrap_or_default());
+            (order.done_at.is_some(), removed.records + removed.page_records)
+        };
+        self.ordered_at == other.ordered_at && done(self) > done(other)
+    }
+
     /// An order of which nothing is done yet.
     pub fn new(id: String, rule: String, ordered_at: Timestamp) -> Self {
         Self {

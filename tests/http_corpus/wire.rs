@@ -80,7 +80,6 @@ pub(crate) async fn exchange(bytes: Vec<u8>, then: Then) -> Came {
         idle: Duration::from_secs(10),
         tls_sessions_max: 10,
         bodies_bytes: 64 << 20,
-        body_bytes_max: 10 << 20,
     };
     let clock = Arc::new(TokioClock::system());
     let client = HttpExchange::new(settings, Arc::new(|_: IpAddr| Ok(())), clock).unwrap();

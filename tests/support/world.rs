@@ -183,7 +183,6 @@ impl Crawl {
             idle: Duration::from_secs(10),
             tls_sessions_max: 10,
             bodies_bytes: 64 << 20,
-            body_bytes_max: 10 << 20,
         };
         let egress = Arc::new(|address: IpAddr| {
             let stranger = Reason::EgressRefused { address: address.to_string() };

@@ -67,7 +67,9 @@ impl ArchiveState {
         let is_done = matches!(&stage, Stage::Publishing(files)
             if files.iter().all(|file| !self.publishing.contains_key(file)));
         if is_done {
-            return answers.into_iter().for_each(|answer| answer.send(()));
+            answers.into_iter().for_each(|answer| answer.send(()));
+            // Those who asked meanwhile may wait for nothing else.
+            return self.go_on_rotating();
         }
         self.rotation.current = Some((stage, answers));
     }

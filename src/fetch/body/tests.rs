@@ -55,7 +55,7 @@ async fn body(
     let mut script = Script::new(pieces);
     let total = Duration::from_secs(60);
     let limits = BodyLimits { bytes_max, oversize, deadline: Timestamp::from_secs(60), total };
-    let body = BodyReader::new(1 << 20, bytes_max, clock).read(&mut script, length, &limits).await;
+    let body = BodyReader::new(1 << 20, clock).read(&mut script, length, &limits).await;
     let (cut, why) = body.cut.unzip();
     (String::from_utf8(body.bytes.to_vec()).unwrap(), cut, why.map(|why| why.to_string()))
 }
@@ -132,10 +132,10 @@ fn no_room_is_made_before_anything_came() {
 /// The largest body.
 const LARGEST: u64 = 10 << 20;
 
-/// What reads bodies that have so many KiB of credit, and one place.
+/// What reads bodies that have so many KiB of credit, and as many for places.
 fn reader(kib: u64) -> BodyReader {
     let clock = Arc::new(TokioClock::starting_at(Timestamp::EPOCH));
-    BodyReader::new(2 * kib * 1024, LARGEST, clock)
+    BodyReader::new(2 * kib * 1024, clock)
 }
 
 /// A body in pieces of 100,000 bytes, each second one.
@@ -160,7 +160,7 @@ async fn bodies_share_a_credit_and_hold_it_until_nobody_has_them() {
     let part = first.bytes.slice(10..20);
     drop(first);
     assert_eq!(reader.memory.used(), units(500_000));
-    let others = (reader.places.take(1).await, reader.memory.take(200).await);
+    let others = (reader.places.take(1 << 10).await, reader.memory.take(200).await);
     let mut second = std::pin::pin!(heavy(5, &reader));
     let early = tokio::time::timeout(Duration::from_secs(60), second.as_mut()).await;
     assert!(early.is_err(), "there is no room for it");
@@ -189,7 +189,7 @@ async fn a_body_that_is_slow_in_its_place_ends_with_what_came() {
     let reader = reader(100);
     let alone = heavy(20, &reader).await;
     assert_eq!((alone.bytes.len(), alone.cut), (2_000_000, None), "larger than all the credit");
-    assert_eq!(reader.places.used(), 1, "it has its place as long as it is there");
+    assert_eq!(reader.places.used(), 100, "it has its place as long as it is there");
     drop(alone.bytes);
     let read = async |pieces| {
         let body = heavy(pieces, &reader).await;
@@ -209,8 +209,19 @@ async fn a_body_in_a_place_goes_on_without_it_once_there_is_credit() {
     let held = reader.memory.take(20 << 10).await;
     let mut slow = std::pin::pin!(heavy(90, &reader));
     assert!(tokio::time::timeout(Duration::from_secs(20), slow.as_mut()).await.is_err());
-    assert_eq!(reader.places.used(), 1);
+    assert_eq!(reader.places.used(), units(usize::try_from(LARGEST).unwrap()));
     drop(held);
     let slow = slow.await;
     assert_eq!((slow.bytes.len(), slow.cut, reader.places.used()), (9_000_000, None, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_had_a_place_keeps_of_it_what_it_needs() {
+    let reader = reader(10 << 10);
+    let held = reader.memory.take((10 << 10) - 300).await;
+    let body = heavy(5, &reader).await;
+    assert_eq!((body.bytes.len(), body.cut), (500_000, None));
+    assert_eq!(reader.memory.used() + reader.places.used(), (10 << 10) - 300 + units(500_000));
+    drop((held, body.bytes));
+    assert_eq!((reader.memory.used(), reader.places.used()), (0, 0));
 }

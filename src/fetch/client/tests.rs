@@ -28,7 +28,6 @@ fn settings() -> ConnectSettings {
         idle: Duration::from_secs(10),
         tls_sessions_max: 64,
         bodies_bytes: 64 << 20,
-        body_bytes_max: 10 << 20,
     }
 }
 

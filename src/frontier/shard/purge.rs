@@ -65,7 +65,9 @@ impl Shard {
     /// The order is known from here on, or how far it is.
     pub(super) fn put_purge(&mut self, record: PurgeRecord, answer: Answer<()>) {
         let known = self.exclusions.purge(&record.id);
-        if known != Some(&record) {
+        if known.is_some_and(|known| known.is_further_than(&record)) {
+            // Told by somebody who had not heard yet; what is known is durable soon.
+        } else if known != Some(&record) {
             let was_done = known.is_some_and(|known| known.done_at == record.done_at);
             if self.id == TELLS && record.done_at.is_some() && !was_done {
                 self.tell_purged(&record);
@@ -142,6 +144,7 @@ impl Shard {
             self.texts.retain(|_, first| {
                 self.forgetting.get(&id).is_none_or(|one| !covers_stored(&one.rule, &first.url))
             });
+            self.texts_in_order.retain(|text| self.texts.contains_key(text));
             self.forget_on(id, Stage::ToParse(None));
         }
     }
@@ -157,7 +160,11 @@ impl Shard {
         if let Change::PutVisit(id, _) | Change::PutFailing(id, _) | Change::DropFailing(id) =
             change
         {
-            self.forgetting.values_mut().for_each(|one| one.touched.extend([*id]));
+            for forgetting in self.forgetting.values_mut() {
+                if matches!(forgetting.stage, Stage::Visits { host, .. } if host == id.host) {
+                    forgetting.touched.insert(*id);
+                }
+            }
         }
     }
 

@@ -109,3 +109,69 @@ fn whenever_lives_end_every_file_is_done_and_counted_once() {
         }
     }
 }
+
+/// P-5: whatever a rewriting did before it failed, the file is looked through again, and each record
+/// is counted once.
+#[test]
+fn a_file_whose_rewriting_failed_is_looked_through_again() {
+    for done in [false, true] {
+        let mut disk = disk();
+        let mut run = PurgeRun::new(order());
+        let mut failures = 2;
+        let mut looks = Vec::new();
+        while run.record().done_at.is_none() {
+            match run.step().clone() {
+                PurgeStep::Settle => run.settled(),
+                PurgeStep::Forget => run.forgotten(4),
+                PurgeStep::Close => run.closed(),
+                PurgeStep::List => run.listed(disk.files.keys().cloned().collect(), at(9)),
+                PurgeStep::Look(file) => {
+                    run.looked(of(disk.files[&file]), file == "torn", at(9));
+                    looks.push(file);
+                }
+                PurgeStep::Note => run.noted(),
+                PurgeStep::Rewrite(file) if failures > 0 && (file == "c" || file == "torn") => {
+                    failures -= 1;
+                    if done {
+                        disk.files.insert(file.clone(), 0);
+                    }
+                    run.failed(at(9));
+                    assert_eq!(*run.step(), PurgeStep::Look(file));
+                }
+                PurgeStep::Rewrite(file) => {
+                    disk.files.insert(file, 0);
+                    run.rewritten(at(9));
+                }
+                PurgeStep::Finish => break,
+            }
+        }
+        assert!(disk.files.values().all(|bad| *bad == 0), "{done}");
+        assert_eq!((run.record().removed, run.record().unreadable), (of(6), 1), "{done}");
+        assert_eq!(looks.iter().filter(|file| *file == "a").count(), 1);
+        assert_eq!(looks.iter().filter(|file| *file == "c").count(), if done { 2 } else { 3 });
+    }
+}
+
+/// P-4: a file that its disk gives no more is told of; what was written down of it is not counted.
+#[test]
+fn a_file_that_cannot_be_looked_through_holds_up_no_other() {
+    let mut run =
+        PurgeRun::new(PurgeRecord { rewriting: Some(("b".to_owned(), of(9))), ..order() });
+    run.settled();
+    run.forgotten(0);
+    run.closed();
+    run.listed(["a", "b", "c"].map(str::to_owned).into(), at(9));
+    for _ in 0..LOOKS_MAX {
+        assert_eq!(*run.step(), PurgeStep::Look("b".to_owned()));
+        run.failed(at(9));
+    }
+    for file in ["a", "c"] {
+        assert_eq!(*run.step(), PurgeStep::Look(file.to_owned()));
+        run.failed(at(9));
+        run.looked(of(1), false, at(9));
+        run.noted();
+        run.rewritten(at(9));
+    }
+    assert_eq!(*run.step(), PurgeStep::Finish);
+    assert_eq!((run.record().removed, run.record().unreadable), (of(2), 1));
+}
