@@ -2,7 +2,8 @@
 //! every pointer to a later record of the file stays right (R5).
 //!
 //! The member holds a record of a type that readers do not know and pass over. It says that a
-//! record was removed, when and by which exclusion, and nothing of what was there. Its block is
+//! record was removed, when and, but in the shortest ones, by which exclusion, and nothing of what
+//! was there. Its block is
 //! filled with blanks, uncompressed, so that any length can be met; what no number of blanks can
 //! meet, since the number of digits changes, goes into the comment of the gzip header, or into one
 //! more block.

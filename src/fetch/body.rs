@@ -1,12 +1,14 @@
 //! Reading a body inside its limits: size, time, and whether it is wanted at all (H1).
 //!
 //! B-1: never more than `bytes_max` bytes are kept, and memory grows with what has come, not with
-//! what was announced. B-2: what has come is kept when time runs out or the peer goes away. B-3 (P4,
-//! I8): what all bodies hold together, on their way and until nobody has them any more, is bounded,
-//! but for a first part of each. Half of the memory is a credit that bodies take as they grow; of the
-//! other half a body takes a place, with which it can come to its end whatever its size. A body
-//! that waits for either is not read, so its server waits as well. So bodies never wait for each
-//! other in a circle; and one that is slow in its place ends, for others may wait for it.
+//! what was announced. B-2: what has come is kept when time runs out or the peer goes away.
+//!
+//! B-3 (P4, I8): what all bodies hold together, on their way and until nobody has them any more, is
+//! bounded, but for a first part of each. Half of the memory is a credit that bodies take as they
+//! grow; of the other half a body takes a place, with which it can come to its end whatever its
+//! size. A body that waits for either is not read, so its server waits as well. So bodies never
+//! wait for each other in a circle; and one that is slow in its place ends, for others may wait for
+//! it.
 
 use std::future::poll_fn;
 use std::sync::Arc;

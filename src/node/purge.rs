@@ -250,8 +250,8 @@ impl Work {
         if is_page_file(file) {
             let finds = gone_or(self.pages()?.look(file, &covers).await)?;
             let removed = finds.removed();
-            let PageFinds { lines } = finds;
-            let finds = FileFinds { lines, removed, ..FileFinds::default() };
+            let PageFinds { lines, unreadable } = finds;
+            let finds = FileFinds { lines, removed, unreadable, ..FileFinds::default() };
             return Ok(PurgeDid::Looked(Box::new(finds)));
         }
         let finds = gone_or(self.archive().look(file, &covers).await)?;
@@ -277,7 +277,7 @@ impl Work {
         let lines = lines.clone();
         let _turn = self.plan.purge_turn.lock().await;
         if is_page_file(file) {
-            self.pages()?.rewrite(file, &PageFinds { lines }, &stops).await?;
+            self.pages()?.rewrite(file, &PageFinds { lines, unreadable: false }, &stops).await?;
         } else {
             let finds = ArchiveFinds { records: records.clone(), lines, unreadable: false };
             self.archive().rewrite(file, &finds, &stops).await?;

@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use tracing::error;
 
 use super::OutputSettings;
 use crate::types::{CrawlUrl, Removed};
@@ -34,6 +35,8 @@ pub struct PagePurge {
 pub struct PageFinds {
     /// The lines.
     pub lines: Vec<Piece>,
+    /// A line of the file is no page record, so nobody knows whose it is.
+    pub unreadable: bool,
 }
 
 impl PageFinds {
@@ -79,11 +82,23 @@ impl PagePurge {
     ) -> io::Result<PageFinds> {
         let mut lines = Lines::new(&*self.spool, file);
         let mut finds = PageFinds::default();
+        let mut end = 0;
         while let Some((line, piece)) = lines.next().await? {
-            let whose = serde_json::from_slice::<Whose>(line);
-            if whose.is_ok_and(|whose| covers(&whose.url)) {
-                finds.lines.push(piece);
+            end = piece.offset + piece.length;
+            match serde_json::from_slice::<Whose>(line) {
+                Ok(whose) if covers(&whose.url) => finds.lines.push(piece),
+                Ok(_) => {}
+                Err(_) if line.trim_ascii().is_empty() => {}
+                Err(why) => {
+                    error!(file, piece.offset, %why, "a line is no page record, and is left");
+                    finds.unreadable = true;
+                }
             }
+        }
+        let sizes = self.spool.list(FOLDER).await?;
+        if sizes.iter().any(|(name, size)| name == file && *size > end) {
+            error!(file, end, "the last line has no end, and is left");
+            finds.unreadable = true;
         }
         Ok(finds)
     }
@@ -184,12 +199,13 @@ mod tests {
         let files = purge.files().await.unwrap();
         assert_eq!(files, ["pages/pages-0-0.jsonl", "pages/pages-0-1.jsonl"]);
         let finds = purge.look(&files[0], &covers).await.unwrap();
-        assert_eq!(finds.removed().page_records, 2);
+        assert_eq!((finds.removed().page_records, finds.unreadable), (2, true));
         purge.rewrite(&files[0], &finds, &|| false).await.unwrap();
         let left = spool.content(&files[0]).unwrap();
         assert_eq!(left, [&*keep, "\n", &late, cut].concat().as_bytes());
         assert!(purge.look(&files[0], &covers).await.unwrap().lines.is_empty());
-        assert!(purge.look(&files[1], &covers).await.unwrap().lines.is_empty());
+        let other = purge.look(&files[1], &covers).await.unwrap();
+        assert!(other.lines.is_empty() && !other.unreadable);
         assert_eq!(spool.list("pages").await.unwrap().len(), 3, "no draft is left");
     }
 

@@ -152,6 +152,15 @@ impl Completion {
         }
     }
 
+    /// R5: the report of the same exchange when nothing of what it brought may be kept: as if an
+    /// exclusion had cut it, but for what the site asked for (I3).
+    pub fn without_content(&self, lease: &Lease, reason: Reason) -> Self {
+        let refused = self.outcome == Outcome::RateLimited;
+        let outcome = if refused { Outcome::RateLimited } else { Outcome::Cancelled };
+        let bare = Self::failed(lease, self.ended_at, outcome, reason);
+        Self { sent_at: self.sent_at, address: self.address, retry_after: self.retry_after, ..bare }
+    }
+
     /// How long the exchange took, for `delay_factor` (F4).
     pub fn took(&self) -> Duration {
         self.sent_at.map_or(Duration::ZERO, |sent| self.ended_at.since(sent))

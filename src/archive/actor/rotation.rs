@@ -8,7 +8,7 @@ use super::ArchiveState;
 use crate::protocol::archive::StoreJob;
 use crate::protocol::shard::EndedReport;
 use crate::protocol::{Answer, Owners};
-use crate::types::{Completion, Outcome, Reason};
+use crate::types::Reason;
 
 /// Who waits until what was given before is published.
 #[derive(Debug, Default)]
@@ -86,10 +86,7 @@ impl ArchiveState {
         let order = self.args.exclusions.borrow();
         let Some(order) = order.purging(&lease.entry.url) else { return Some(job) };
         let reason = Reason::Excluded { id: order.id.clone() };
-        let ended_at = job.completion.ended_at;
-        let mut completion = Completion::failed(lease, ended_at, Outcome::Cancelled, reason);
-        completion.sent_at = job.completion.sent_at;
-        completion.retry_after = job.completion.retry_after;
+        let completion = job.completion.without_content(lease, reason);
         let report = EndedReport { completion, response: None, permit: job.permit };
         let owners =
             Owners { routes: self.args.routes.clone(), clock: Arc::clone(&self.args.clock) };

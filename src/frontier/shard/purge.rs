@@ -10,6 +10,7 @@
 //! Entries of queues keep their validators; hosts leave them out when they grant (E-4).
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
 use super::commit::Then;
 use super::state::{Shard, fault};
@@ -21,10 +22,12 @@ use crate::protocol::shard::{EndedReport, StoreFault, StoreReply};
 use crate::protocol::{Answer, HostMsg, ShardMsg};
 use crate::storage::{ShardStore, StoreError};
 use crate::types::{
-    Completion, CrawlEvent, Happening, HostId, Outcome, PurgeRecord, Reason, ShardId, Subject,
-    ToParse, UrlId, UrlVersion, VisitRecord,
+    CrawlEvent, Happening, HostId, PurgeRecord, Reason, ShardId, Subject, Timestamp, ToParse,
+    UrlId, UrlVersion, VisitRecord,
 };
 
+/// Between two looks at what is under way.
+const FORGETTING_APART: Duration = Duration::from_millis(100);
 /// Rows looked through at once.
 const ROWS_AT_ONCE: usize = 1000;
 /// The shard that tells of a purge, as of an exclusion.
@@ -136,6 +139,11 @@ impl Shard {
 
     /// F-2: begins when nothing under way knows of the content.
     pub(super) fn go_on_forgetting(&mut self) {
+        let now = self.now();
+        if self.next_forgetting().is_none_or(|at| at > now) {
+            return;
+        }
+        self.forgetting_looked_at = now;
         let waiting = self.forgetting.iter();
         let waiting = waiting.filter(|(_, one)| matches!(one.stage, Stage::Waiting));
         let ready = waiting.filter(|(_, one)| !self.is_under_way(&one.rule));
@@ -147,6 +155,12 @@ impl Shard {
             self.texts_in_order.retain(|text| self.texts.contains_key(text));
             self.forget_on(id, Stage::ToParse(None));
         }
+    }
+
+    /// When those that wait are looked at again: it takes a walk through all that is under way.
+    pub(super) fn next_forgetting(&self) -> Option<Timestamp> {
+        let waits = self.forgetting.values().any(|one| matches!(one.stage, Stage::Waiting));
+        waits.then(|| self.forgetting_looked_at + FORGETTING_APART)
     }
 
     fn is_under_way(&self, rule: &ScopeRule) -> bool {
@@ -283,13 +297,8 @@ impl Shard {
         let Some(granted) = self.leases.get(&report.completion.lease) else { return report };
         let Some(order) = self.exclusions.purging(&granted.lease.entry.url) else { return report };
         let reason = Reason::Excluded { id: order.id.clone() };
-        let EndedReport { completion: before, permit, .. } = report;
-        let (ended_at, outcome) = (before.ended_at, Outcome::Cancelled);
-        let mut completion = Completion::failed(&granted.lease, ended_at, outcome, reason);
-        completion.sent_at = before.sent_at;
-        completion.address = before.address;
-        completion.retry_after = before.retry_after;
-        EndedReport { completion, response: None, permit }
+        let completion = report.completion.without_content(&granted.lease, reason);
+        EndedReport { completion, response: None, permit: report.permit }
     }
 }
 

@@ -136,6 +136,7 @@ fn empty(me: ActorRef<ShardMsg>, args: ShardArgs) -> Shard {
         lifting: BTreeMap::new(),
         lifted: 0,
         forgetting: BTreeMap::new(),
+        forgetting_looked_at: Timestamp::EPOCH,
         closing: Closing::No,
         alarm,
         looked_at: opened_at,

@@ -89,6 +89,8 @@ pub struct Shard {
     pub(super) lifted: u64,
     /// Rows being cleared, by the id of the order.
     pub(super) forgetting: BTreeMap<String, Forgetting>,
+    /// When those that wait were looked at last.
+    pub(super) forgetting_looked_at: Timestamp,
     pub(super) closing: Closing,
     pub(super) alarm: Alarm<ShardMsg>,
     /// Domains are swept and leases looked through at most this often.
@@ -409,6 +411,7 @@ impl Shard {
         if let Closing::Settling(_, deadline) = &self.closing {
             next = next.min(*deadline);
         }
+        next = next.min(self.next_forgetting().unwrap_or(next));
         next = next.min(self.commit.next_wake().unwrap_or(next)).max(now);
         self.alarm.set(next);
     }

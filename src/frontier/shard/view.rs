@@ -167,10 +167,10 @@ impl Shard {
 
     /// R5: an excluded host waits for nothing else.
     fn shut(&self, parked: ParkedHost, now: Timestamp) -> ParkedHost {
-        match self.exclusions.whole_host(&parked.host_key, now).map(exclusion::reason) {
-            Some(reason) => {
-                let reason = reason.to_string();
-                ParkedHost { reason, until: None, needs_operator: true, ..parked }
+        match self.exclusions.whole_host(&parked.host_key, now) {
+            Some(record) => {
+                let (reason, until) = (exclusion::reason(record).to_string(), record.until);
+                ParkedHost { reason, until, needs_operator: until.is_none(), ..parked }
             }
             None => parked,
         }

@@ -110,8 +110,8 @@ fn whenever_lives_end_every_file_is_done_and_counted_once() {
     }
 }
 
-/// P-5: whatever a rewriting did before it failed, the file is looked through again, and each record
-/// is counted once.
+/// P-5: whatever a rewriting did before it failed, the file is looked through again, and each
+/// record is counted once.
 #[test]
 fn a_file_whose_rewriting_failed_is_looked_through_again() {
     for done in [false, true] {
