@@ -17,7 +17,7 @@ use super::member::ArchiveFormat;
 use super::publish::{FOLDER, INDEX, OPEN, index_path};
 use super::scan::Scan;
 use crate::types::{CrawlUrl, Removed, Timestamp};
-use crate::world::{Dice, Lines, Piece, Spool, draft_of, is_draft, splice};
+use crate::world::{Dice, Lines, Piece, Spool, draft_of, splice, without_drafts};
 
 /// What the name of a file ends with that was put aside.
 const DAMAGED: &str = ".damaged";
@@ -71,19 +71,9 @@ impl ArchivePurge {
     /// # Errors
     /// When the disk fails.
     pub async fn files(&self) -> io::Result<Vec<String>> {
-        for (name, _) in self.spool.list(INDEX).await? {
-            if is_draft(&name) {
-                self.spool.remove(&name).await?;
-            }
-        }
-        let mut files = Vec::new();
-        for (name, _) in self.spool.list(FOLDER).await? {
-            if is_draft(&name) {
-                self.spool.remove(&name).await?;
-            } else if !name.ends_with(OPEN) && format_of(&name).is_some() {
-                files.push(name);
-            }
-        }
+        without_drafts(&*self.spool, INDEX).await?;
+        let mut files = without_drafts(&*self.spool, FOLDER).await?;
+        files.retain(|name| !name.ends_with(OPEN) && format_of(name).is_some());
         Ok(files)
     }
 
@@ -123,7 +113,9 @@ impl ArchivePurge {
                 Err(other) => return Err(io::Error::other(other)),
             }
         }
-        finds.lines = self.lines_of(file, &finds.records).await?;
+        if !finds.records.is_empty() {
+            finds.lines = self.lines_of(file, &finds.records).await?;
+        }
         Ok(finds)
     }
 

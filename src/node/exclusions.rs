@@ -18,7 +18,7 @@ use crate::types::{ExclusionRecord, PurgeRecord};
 const DURABLE_WITHIN: Duration = Duration::from_secs(25);
 
 /// At the start: what any shard has, all get. One that only some have was never answered. Of a
-/// purge the first shard says how far it is.
+/// purge whoever is furthest says how far it is: one that is done anywhere is done.
 pub(super) async fn gather(plan: &Plan, shards: &[ActorRef<ShardMsg>]) {
     let mut found: BTreeMap<String, ExclusionRecord> = BTreeMap::new();
     let mut purges: BTreeMap<String, PurgeRecord> = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(super) async fn gather(plan: &Plan, shards: &[ActorRef<ShardMsg>]) {
         }
         for record in ask(shard, ShardMsg::ListPurges).await.unwrap_or_default() {
             match purges.get(&record.id) {
-                Some(other) if other.ordered_at >= record.ordered_at => {}
+                Some(other) if !record.replaces(other) => {}
                 Some(_) | None => drop(purges.insert(record.id.clone(), record)),
             }
         }

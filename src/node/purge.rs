@@ -18,7 +18,7 @@ use super::plan::Plan;
 use super::root::RootState;
 use super::settings;
 use crate::archive::{ArchiveFinds, ArchivePurge};
-use crate::output::{PageFinds, PagePurge};
+use crate::output::{PageFinds, PagePurge, is_page_file};
 use crate::policy::exclusion::{covers_stored, parse_rule};
 use crate::policy::purge::{PurgeRun, PurgeStep};
 use crate::protocol::purge::{FileFinds, PurgeDid, PurgeView};
@@ -305,10 +305,6 @@ impl Work {
         let outputs = settings::outputs(&self.plan.config()).map_err(io::Error::other)?;
         Ok(PagePurge { spool: Arc::clone(&self.plan.world.spool), outputs })
     }
-}
-
-fn is_page_file(file: &str) -> bool {
-    file.starts_with("pages/")
 }
 
 /// A file that was moved away since has nothing to lose.

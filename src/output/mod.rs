@@ -13,7 +13,7 @@ mod purge;
 
 pub use actor::{OutputActor, OutputArgs, Turn};
 pub use jsonl::OutputSettings;
-pub use purge::{PageFinds, PagePurge};
+pub use purge::{PageFinds, PagePurge, is_page_file};
 
 use std::io;
 

@@ -13,7 +13,7 @@ use tracing::error;
 
 use super::OutputSettings;
 use crate::types::{CrawlUrl, Removed};
-use crate::world::{Lines, Piece, Spool, draft_of, is_draft, splice};
+use crate::world::{Lines, Piece, Spool, draft_of, splice, without_drafts};
 
 /// Where the files of all outputs lie.
 const FOLDER: &str = "pages";
@@ -60,14 +60,8 @@ impl PagePurge {
     /// # Errors
     /// When the disk fails.
     pub async fn files(&self) -> io::Result<Vec<String>> {
-        let mut files = Vec::new();
-        for (name, _) in self.spool.list(FOLDER).await? {
-            if is_draft(&name) {
-                self.spool.remove(&name).await?;
-            } else if is_page_file(&name) {
-                files.push(name);
-            }
-        }
+        let mut files = without_drafts(&*self.spool, FOLDER).await?;
+        files.retain(|name| is_page_file(name));
         Ok(files)
     }
 
@@ -82,9 +76,7 @@ impl PagePurge {
     ) -> io::Result<PageFinds> {
         let mut lines = Lines::new(&*self.spool, file);
         let mut finds = PageFinds::default();
-        let mut end = 0;
         while let Some((line, piece)) = lines.next().await? {
-            end = piece.offset + piece.length;
             match serde_json::from_slice::<Whose>(line) {
                 Ok(whose) if covers(&whose.url) => finds.lines.push(piece),
                 Ok(_) => {}
@@ -95,9 +87,8 @@ impl PagePurge {
                 }
             }
         }
-        let sizes = self.spool.list(FOLDER).await?;
-        if sizes.iter().any(|(name, size)| name == file && *size > end) {
-            error!(file, end, "the last line has no end, and is left");
+        if lines.has_rest() {
+            error!(file, "the last line has no end, and is left");
             finds.unreadable = true;
         }
         Ok(finds)
@@ -147,8 +138,10 @@ impl PagePurge {
     }
 }
 
-fn is_page_file(name: &str) -> bool {
-    parts_of(name).is_some()
+/// Whether a file holds page records, by where it lies and by its name.
+pub fn is_page_file(file: &str) -> bool {
+    let in_folder = file.strip_prefix(FOLDER).is_some_and(|rest| rest.starts_with('/'));
+    in_folder && parts_of(file).is_some()
 }
 
 /// `pages/pages-SHARD` and the number of `pages/pages-SHARD-NUMBER.jsonl`.

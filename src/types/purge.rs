@@ -58,6 +58,11 @@ pub struct PurgeRecord {
 }
 
 impl PurgeRecord {
+    /// Whether it is a later order than the other, or the same one with more of it done.
+    pub fn replaces(&self, other: &Self) -> bool {
+        self.ordered_at > other.ordered_at || self.is_further_than(other)
+    }
+
     /// Whether it is the same order, and more of it is done.
     pub fn is_further_than(&self, other: &Self) -> bool {
         let done = |order: &Self| {
@@ -79,6 +84,28 @@ impl PurgeRecord {
             rewriting: None,
             urls: 0,
             unreadable: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_gives_way_to_a_later_one_and_to_itself_when_more_is_done() {
+        let at = Timestamp::from_secs;
+        let order = |secs| PurgeRecord::new("1f".to_owned(), "host:a.test".to_owned(), at(secs));
+        let removed = |records| Removed { records, ..Removed::default() };
+        let first = order(1);
+        let begun = PurgeRecord { rewriting: Some(("a".to_owned(), removed(2))), ..first.clone() };
+        let half = PurgeRecord { removed: removed(3), ..first.clone() };
+        let done = PurgeRecord { done_at: Some(at(9)), ..first.clone() };
+        let rising = [first, begun, half, done, order(20)];
+        for (lower, one) in rising.iter().enumerate() {
+            for (higher, other) in rising.iter().enumerate() {
+                assert_eq!(other.replaces(one), higher > lower, "{other:?} {one:?}");
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ pub use objects::{Objects, ObjectsError, SlateClock};
 pub use records::{RecordFailure, Records, StoredRecord};
 pub use resolver::{Resolved, Resolver};
 pub use snapshots::SnapshotStore;
-pub use splice::{Lines, Piece, draft_of, is_draft, splice};
+pub use splice::{Lines, Piece, draft_of, splice, without_drafts};
 pub use spool::{DirectorySpool, MemorySpool, Spool};
 
 /// The whole world of one node.

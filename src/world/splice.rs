@@ -28,9 +28,20 @@ pub fn draft_of(file: &str) -> String {
     format!("{file}{DRAFT}")
 }
 
-/// Whether a file is a draft that a crash left.
-pub fn is_draft(file: &str) -> bool {
-    file.ends_with(DRAFT)
+/// The files of a folder. Drafts among them, which a crash left, are removed.
+///
+/// # Errors
+/// As the disk says.
+pub async fn without_drafts(spool: &dyn Spool, folder: &str) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    for (name, _) in spool.list(folder).await? {
+        if name.ends_with(DRAFT) {
+            spool.remove(&name).await?;
+        } else {
+            files.push(name);
+        }
+    }
+    Ok(files)
 }
 
 /// Writes the draft of a file: the file with each piece replaced. Pieces are in order and do not
@@ -119,6 +130,11 @@ impl<'l> Lines<'l> {
     /// From the beginning of a file.
     pub fn new(spool: &'l dyn Spool, file: &'l str) -> Self {
         Self { spool, file, window: Vec::new(), used: 0, offset: 0 }
+    }
+
+    /// Whether bytes without an end are behind the last line; known when there is no next one.
+    pub fn has_rest(&self) -> bool {
+        self.window.len() > self.used
     }
 
     /// The next line with its end, and where it lies; `None` where no other line ends.
